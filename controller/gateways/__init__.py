@@ -1,0 +1,1 @@
+"""How the outside is spoken to. Gateways do not know each other."""
