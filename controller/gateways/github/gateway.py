@@ -1,0 +1,122 @@
+"""The GitHub gateway as the core sees it (`ports.GitHub`): thin methods over the modules beside this one."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from controller.domain.jobs import LabelSet, Scope
+from controller.domain.sightings import (
+    DeliverySighting,
+    InstallationSighting,
+    JobSighting,
+    Runner,
+    RunSighting,
+)
+from controller.gateways.github import deliveries, jobs
+from controller.gateways.github.app_auth import AppKeys
+from controller.gateways.github.callers import Ask, Callers
+from controller.gateways.github.client import Client, Deadlines, Observation
+from controller.gateways.github.groups import RunnerGroup, RunnerGroups
+from controller.gateways.github.runners import Runners
+from controller.ports import Budget, Clock, JitRunner
+
+
+class GitHubGateway:
+    """Speaks to one GitHub as our Apps and their installations; an async context manager."""
+
+    def __init__(
+        self,
+        api_url: str,
+        apps: Mapping[str, Path],
+        clock: Clock,
+        *,
+        runner_group: RunnerGroup,
+        observe: Callable[[Observation], None],
+        transport: httpx.AsyncBaseTransport | None = None,
+        deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+    ) -> None:
+        self._clock = clock
+        self._listing = deadlines.listing
+        self._client = Client(api_url, clock, observe, deadlines, transport)
+        self._callers = Callers(self._client, AppKeys(apps), clock)
+        self._groups = RunnerGroups(runner_group, self._asking, clock, deadlines.listing)
+        self._runners = Runners(self._asking, self._groups, deadlines.listing)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._groups.close()
+        await self._callers.close()
+        await self._client.close()
+
+    async def ensure_runner_group(self, scope: Scope) -> int:
+        """The id of our group in an organization, created if missing; 1 where groups cannot be had."""
+        return await self._groups.ensure(scope)
+
+    async def create_jit_runner(self, scope: Scope, name: str, labels: LabelSet, group_id: int) -> JitRunner:
+        """Register a runner, at the pace GitHub allows; RateLimited rather than a wait."""
+        self._callers.bucket(scope.installation_id).take_jit_call(self._clock.now())
+        return await self._runners.create_jit(scope, name, labels, group_id)
+
+    async def list_runners(self, scope: Scope) -> tuple[Runner, ...]:
+        """All runners of the scope, every page; for organizations those of our group."""
+        return await self._runners.list_all(scope)
+
+    async def find_runner(self, scope: Scope, name: str) -> Runner | None:
+        """The runner of exactly that name, or None if GitHub lists none."""
+        return await self._runners.find(scope, name)
+
+    async def delete_runner(self, scope: Scope, runner_id: int) -> None:
+        """Delete a runner; gone already is fine. RunnerBusy: it runs a job and was left alone."""
+        await self._runners.delete(scope, runner_id)
+
+    async def get_job(self, scope: Scope, repo: str, job_id: int) -> JobSighting:
+        """One job; GitHubNotFound on 404."""
+        return await jobs.get_job(self._asking(scope), repo, job_id)
+
+    async def list_run_jobs(self, scope: Scope, repo: str, run_id: int) -> tuple[JobSighting, ...]:
+        """All jobs of a run, latest attempt, every page."""
+        return await jobs.list_run_jobs(self._asking(scope), repo, run_id, self._listing)
+
+    async def get_run(self, scope: Scope, repo: str, run_id: int) -> RunSighting:
+        """One run."""
+        return await jobs.get_run(self._asking(scope), repo, run_id)
+
+    async def list_queued_runs(self, scope: Scope, repo: str) -> tuple[RunSighting, ...]:
+        """The repository's queued runs."""
+        return await jobs.list_queued_runs(self._asking(scope), repo, self._listing)
+
+    async def get_installation(self, app_id: str, installation_id: int) -> InstallationSighting:
+        """One installation, asked with the App's JWT; InstallationGone on 404."""
+        return await deliveries.get_installation(self._callers.app(app_id), app_id, installation_id)
+
+    async def find_repo_installation(self, app_id: str, repo: str) -> InstallationSighting:
+        """The installation that covers a repository now; InstallationGone on 404."""
+        return await deliveries.find_repo_installation(self._callers.app(app_id), app_id, repo)
+
+    async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
+        """The App's deliveries newer than `since`, newest first, every page."""
+        return await deliveries.list_deliveries(self._callers.app(app_id), since, self._listing)
+
+    async def get_delivery(self, app_id: str, delivery_id: int) -> DeliverySighting:
+        """One delivery with its payload."""
+        return await deliveries.get_delivery(self._callers.app(app_id), delivery_id)
+
+    def budget(self, installation_id: int) -> Budget:
+        """What the last answers said; no request is made."""
+        return self._callers.bucket(installation_id).budget(self._clock.now())
+
+    def forget_installation(self, installation_id: int) -> None:
+        """Drop its token, cached answers and group id."""
+        self._callers.forget(installation_id)
+        self._groups.forget(installation_id)
+
+    def _asking(self, scope: Scope) -> Ask:
+        return self._callers.installation(scope.app_id, scope.installation_id)
