@@ -1,0 +1,36 @@
+"""Waiting until the event loop has nothing left to do without time passing.
+
+Stands beside the flow: `ClusterSimulator.settle` and the tests' manual clock use it between two steps of
+time. It looks only at the loop itself, so all that talks over loopback inside this process is one system.
+"""
+
+import asyncio
+
+EMPTY_TURNS = 4
+"""How many turns in a row must be empty: the two ends of a socket need more than one."""
+
+BUSY_TURNS = 500_000
+"""After so many busy turns something in the system under test must be spinning."""
+
+
+class NeverQuietError(RuntimeError):
+    """The loop did not come to rest."""
+
+
+async def quiet(grace: float = 0.0) -> None:
+    """Yield until nothing else is ready, and stays so for `grace` real seconds (other processes, threads)."""
+    loop = asyncio.get_running_loop()
+    # The ready queue is private to asyncio; there is no public way to ask whether a loop is idle.
+    ready = loop._ready  # type: ignore[attr-defined]
+    empty = busy = 0
+    rest_began = loop.time()
+    while empty < EMPTY_TURNS or loop.time() - rest_began < grace:
+        await asyncio.sleep(0)
+        if not ready:
+            empty += 1
+            continue
+        empty = 0
+        rest_began = loop.time()
+        busy += 1
+        if busy > BUSY_TURNS:
+            raise NeverQuietError(f"the event loop was still busy after {BUSY_TURNS} turns")
