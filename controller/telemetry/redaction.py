@@ -5,6 +5,7 @@ import re
 REDACTED = "[redacted]"
 
 # Order matters: whole blocks and named fields first, so that no half of a secret is left behind.
+# Repetitions are bounded or start only once per run of characters: the text may come from a hostile job.
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # The end marker may be cut off in a clipped text: then everything that looks like the key goes.
     (
@@ -21,11 +22,11 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(authorization[\"']?\s*[:=]\s*[\"']?)[^\r\n\"']+", re.I), rf"\1{REDACTED}"),
     (re.compile(r"\b(bearer\s+)[A-Za-z0-9._~+/=-]{16,}", re.I), rf"\1{REDACTED}"),
     # user:password@ up to the last @ of the authority: passwords may hold an unescaped @ themselves.
-    (re.compile(r"\b(postgres(?:ql)?(?:\+\w+)?://[^\s:/@\"']*):[^\s\"']*@"), rf"\1:{REDACTED}@"),
-    (re.compile(r"\b(postgres(?:ql)?(?:\+\w+)?://[^\s\"']*[?&]password=)[^\s&\"']+"), rf"\1{REDACTED}"),
+    (re.compile(r"\b(postgres(?:ql)?(?:\+\w+)?://[^\s:/@\"']{0,200}):[^\s\"']{0,500}@"), rf"\1:{REDACTED}@"),
+    (re.compile(r"\b(postgres(?:ql)?(?:\+\w+)?://[^\s\"']{0,500}[?&]password=)[^\s&\"']+"), rf"\1{REDACTED}"),
     (re.compile(r"\bgithub_pat_[A-Za-z0-9_]{22,}"), REDACTED),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9._-]{36,}"), REDACTED),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), REDACTED),
+    (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), REDACTED),
     (re.compile(r"[A-Za-z0-9+/_-]{201,}={0,2}"), REDACTED),
 )
 

@@ -1,4 +1,4 @@
-"""Workflow jobs and runs as GitHub shows them. Unknown statuses pass through: they are the core's to judge."""
+"""Workflow jobs and runs as GitHub shows them. Unknown statuses pass through: the core judges them."""
 
 from datetime import timedelta
 

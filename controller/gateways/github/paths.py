@@ -1,4 +1,4 @@
-"""Where things are in GitHub's API; names from outside are quoted, so that none leaves its place in a path."""
+"""Where things are in GitHub's API; names from outside are quoted, so that none leaves its place."""
 
 from urllib.parse import quote
 
