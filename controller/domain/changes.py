@@ -1,0 +1,114 @@
+"""Decisions as values: what sync_jobs and sync_workers want done. Each is applied by one guarded statement."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from controller.domain.jobs import Scope
+from controller.domain.reasons import JobFailure, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """GitHub agrees with our row; ask again at `poll_at`."""
+
+    job_id: int
+    poll_at: datetime
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """GitHub has given the job to a runner; the webhook was lost."""
+
+    job_id: int
+    runner_name: str | None
+    started_at: datetime
+    poll_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """GitHub has finished the job; the webhook was lost."""
+
+    job_id: int
+    conclusion: str | None
+    runner_name: str | None
+    started_at: datetime | None
+    completed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class FailJob:
+    """GitHub lost the job."""
+
+    job_id: int
+    reason: JobFailure
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """GitHub answered 404 once; look again before anything is concluded."""
+
+    job_id: int
+    poll_at: datetime
+
+
+JobChange = Hear | Start | Complete | FailJob | Suspect
+
+
+@dataclass(frozen=True, slots=True)
+class EndRunnerThenPod:
+    """Carry out a kill intent: delete the runner, end the pod, mark the worker failed."""
+
+    name: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class EndPod:
+    """A live pod of ours whose row has ended gets the deadline, or is deleted if no kubelet has it."""
+
+    name: str
+    reason: str
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForceDeletePod:
+    """The pod's kubelet is gone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """An ended pod is past its grace."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRunner:
+    """A runner of ours without a live row."""
+
+    scope: Scope
+    runner_id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectReport:
+    """A failed worker's pod is still there: keep what it can tell."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskForPod:
+    """The watch has not shown this worker's pod for too long: ask the API server itself."""
+
+    name: str
+
+
+Effect = EndRunnerThenPod | EndPod | ForceDeletePod | DeletePod | DeleteRunner | CollectReport | AskForPod

@@ -1,0 +1,58 @@
+"""Every number of the design that is not a setting, with its unit in its type."""
+
+from datetime import timedelta
+
+# sync_jobs: how long a job may be silent before GitHub is asked about it
+PENDING_SILENCE = (
+    timedelta(seconds=60),
+    timedelta(minutes=5),
+    timedelta(minutes=10),
+    timedelta(minutes=15),
+)
+RUNNING_SILENCE = timedelta(minutes=30)
+AFTER_POD_ENDED = timedelta(seconds=60)
+MISSING_CONFIRMATION = timedelta(seconds=60)  # between two 404s that make a job failed
+CONFIRM_EVERY = timedelta(minutes=1)  # a job that waits for an approval is looked at this often
+
+# sync_workers
+CACHE_GRACE = timedelta(seconds=60)  # a created pod that the watch has not shown for so long is asked for
+NO_JOB_GRACE = timedelta(seconds=60)  # a late `in_progress` may still come after the pod succeeded
+RUNNER_LIST_EVERY = timedelta(seconds=60)
+BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
+IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
+CLEANUP_SCOPE_AGE = timedelta(days=2)
+CLEANUP_EVERY = timedelta(minutes=5)
+LEFTOVER_CONFIRMATION = timedelta(seconds=30)  # between two sightings of a runner without a row
+SECRET_SWEEP_AGE = timedelta(minutes=5)
+STUCK_AFTER = timedelta(minutes=5)
+LOCK_TIMEOUT = timedelta(seconds=10)
+
+# provision
+BACK_OFF_FIRST = timedelta(minutes=1)
+BACK_OFF_LAST = timedelta(minutes=30)
+OWN_FAULT_ATTEMPTS = 3
+NOT_PICKED_UP_AFTER = timedelta(minutes=2)
+BREAKER_FAILURES = 3
+EXIT_VERSION_REFUSED = 7
+NAME_TRIES = 5
+
+# budget, as shares of what GitHub grants per hour
+CLEANUP_ONLY_SHARE = 0.20  # below it repair stops
+PROVISION_ONLY_SHARE = 0.05  # below it cleanup stops too
+
+# what was not pushed is pulled
+PULL_EVERY_PUSH = timedelta(minutes=1)
+PULL_EVERY_PULL = timedelta(seconds=15)
+DELIVERIES_KEPT = timedelta(days=3)
+QUEUED_SWEEP_EVERY = timedelta(minutes=10)
+QUEUED_SWEEP_REPOS = timedelta(hours=24)
+
+# the process
+HEARTBEAT_EVERY = timedelta(seconds=60)
+HEALTH_LIMIT = timedelta(minutes=5)
+SHUTDOWN_LIMIT = timedelta(seconds=30)
+CALL_DEADLINE = timedelta(seconds=30)
+LOG_LINES = 200
+LOG_BYTES = 32 * 1024
+WEBHOOK_LIMIT = 25 * 1024 * 1024
+WEBHOOK_DEADLINE = timedelta(seconds=8)
