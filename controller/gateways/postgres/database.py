@@ -1,0 +1,128 @@
+"""Connections to PostgreSQL: the pool, single connections, and the mapping of psycopg's errors to ours.
+
+The clock of the database is never asked: every statement is given `now`.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from controller.errors import LeadershipLost, StoreError, StoreUnavailable, clip
+from controller.ports import Secret
+
+Connection = AsyncConnection[DictRow]
+
+CONNECT_TIMEOUT_SECONDS = 5
+POOL_TIMEOUT_SECONDS = 5.0
+KEEPALIVES: dict[str, Any] = {
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 9_000,
+}
+SERVER_KEEPALIVES = (
+    "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=2 -c tcp_user_timeout=9000"
+)
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise only StoreError and its children, without parameters or the address in the text."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        raise StoreUnavailable(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
+    except psycopg.errors.TransactionRollback as error:
+        raise StoreUnavailable(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
+    except psycopg.Error as error:
+        raise StoreError(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else ""
+
+
+class Database:
+    """A pool of connections whose search path is the installation's schema."""
+
+    def __init__(self, url: Secret, schema: str, max_connections: int) -> None:
+        self.url = url
+        self.schema = schema
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url.reveal(),
+            min_size=1,
+            max_size=max_connections,
+            timeout=POOL_TIMEOUT_SECONDS,
+            open=False,
+            kwargs=self.arguments(),
+            connection_class=AsyncConnection[DictRow],
+            check=AsyncConnectionPool.check_connection,
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What every connection is opened with."""
+        return {
+            **KEEPALIVES,
+            "row_factory": dict_row,
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "options": f"-c search_path={self.schema} {SERVER_KEEPALIVES}",
+            "application_name": "switchboard",
+        }
+
+    async def open(self) -> None:
+        """Start the pool; the database may still be away."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """End the pool."""
+        await self._pool.close(timeout=2.0)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """One transaction on a connection of the pool."""
+        with store_errors():
+            async with self._pool.connection() as connection, connection.transaction():
+                yield connection
+
+    LEADS = "SELECT 1 FROM leader WHERE id = 1 AND epoch = %(epoch)s FOR SHARE"
+
+    @asynccontextmanager
+    async def leading(self, epoch: int) -> AsyncIterator[Connection]:
+        """A transaction that writes only if this epoch still leads; a successor waits for its commit."""
+        async with self.transaction() as connection:
+            cursor = await connection.execute(self.LEADS, {"epoch": epoch})
+            if await cursor.fetchone() is None:
+                raise LeadershipLost(f"epoch {epoch} no longer leads")
+            yield connection
+
+    async def connect(self) -> Connection:
+        """A connection of its own, outside the pool, in autocommit: for LISTEN and for leadership."""
+        with store_errors():
+            return await AsyncConnection[DictRow].connect(
+                self.url.reveal(), autocommit=True, **self.arguments()
+            )
+
+    @property
+    def channel(self) -> str:
+        """The doorbell's name."""
+        return f"{self.schema}_queue_event"
+
+
+RING = "SELECT pg_notify(%(channel)s, '')"
+
+
+async def ring(connection: Connection, channel: str) -> None:
+    """Wake the loop when this transaction commits; the rows are the message."""
+    await connection.execute(RING, {"channel": channel})
+
+
+def identifier(name: str) -> sql.Identifier:
+    """A quoted name for the few statements that cannot take parameters."""
+    return sql.Identifier(name)

@@ -1,0 +1,203 @@
+"""The loop's side of `jobs`: what is active, what is due, and the guarded, forward-only changes."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+from typing_extensions import assert_never
+
+from controller.domain.changes import Complete, FailJob, Hear, JobChange, Start, Suspect
+from controller.domain.jobs import Job, Mark
+from controller.gateways.postgres.database import Connection, Database
+from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
+
+
+class JobStore:
+    """Jobs as the reconciler reads and writes them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    PENDING = f"SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id"
+
+    async def pending(self) -> list[Job]:
+        """All pending jobs, oldest first."""
+        return await self._select(self.PENDING, {})
+
+    DUE = f"""
+    SELECT {JOB_COLUMNS} FROM jobs WHERE status IN ('pending', 'running') AND poll_at <= %(now)s
+    ORDER BY poll_at LIMIT %(limit)s
+    """
+
+    async def due(self, now: datetime, limit: int) -> list[Job]:
+        """Active jobs that have been silent for too long, the longest overdue first."""
+        return await self._select(self.DUE, {"now": now, "limit": limit})
+
+    async def _select(self, query: str, values: dict[str, Any]) -> list[Job]:
+        async with self._database.transaction() as connection:
+            return [job_of(row) for row in await (await connection.execute(query, values)).fetchall()]
+
+    NEXT_RETRY = """
+    SELECT min(retry_after) AS at FROM jobs
+    WHERE status = 'pending' AND mark IS NULL AND retry_after > %(now)s
+    """
+
+    async def next_retry(self, now: datetime) -> datetime | None:
+        """When the next job's back-off ends."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.NEXT_RETRY, {"now": now})).fetchone()
+            return row["at"] if row else None
+
+    async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
+        """Write what sync_jobs concluded; the changes that really moved a job."""
+        if not changes:
+            return []
+        moved = []
+        async with self._database.leading(epoch) as connection:
+            for change in changes:
+                if await self._apply(connection, change, now):
+                    moved.append(change)
+        return moved
+
+    HEAR = """
+    UPDATE jobs SET poll_at = %(poll_at)s, polls = polls + 1, confirmed = %(confirmed)s, missing_since = NULL,
+        updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
+    """
+    START = """
+    UPDATE jobs SET status = 'running', runner_name = COALESCE(%(runner_name)s, runner_name),
+        started_at = %(started_at)s, poll_at = %(poll_at)s, polls = 0, confirmed = true, missing_since = NULL,
+        skip_reason = NULL, skip_since = NULL, skip_detail = '{}', updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status = 'pending'
+    """
+    COMPLETE = """
+    UPDATE jobs SET status = 'completed', conclusion = %(conclusion)s,
+        runner_name = COALESCE(runner_name, %(runner_name)s), started_at = COALESCE(started_at, %(started_at)s),
+        completed_at = %(completed_at)s, skip_reason = NULL, skip_since = NULL, skip_detail = '{}',
+        updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
+    """
+    FAIL = """
+    UPDATE jobs SET status = 'failed', failure_info = %(info)s, completed_at = %(now)s, skip_reason = NULL,
+        skip_since = NULL, skip_detail = '{}', updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
+    """
+    SUSPECT = """
+    UPDATE jobs SET poll_at = %(poll_at)s, missing_since = COALESCE(missing_since, %(now)s), updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
+    """
+    EVENT = """
+    INSERT INTO events (at, source, kind, job_id, detail)
+    VALUES (%(now)s, 'controller', %(kind)s, %(job_id)s, %(detail)s)
+    """
+
+    async def _apply(self, connection: Connection, change: JobChange, now: datetime) -> bool:
+        values: dict[str, Any] = {"job_id": change.job_id, "now": now}
+        match change:
+            case Hear(_, poll_at, confirmed):
+                await connection.execute(self.HEAR, {**values, "poll_at": poll_at, "confirmed": confirmed})
+                return False
+            case Suspect(_, poll_at):
+                await connection.execute(self.SUSPECT, {**values, "poll_at": poll_at})
+                return False
+            case Start(_, runner_name, started_at, poll_at):
+                values |= {"runner_name": runner_name, "started_at": started_at, "poll_at": poll_at}
+                query, kind, detail = self.START, "job.started", {"runner_name": runner_name}
+            case Complete(_, conclusion, runner_name, started_at, completed_at):
+                values |= {"conclusion": conclusion, "runner_name": runner_name}
+                values |= {"started_at": started_at, "completed_at": completed_at}
+                query, kind, detail = self.COMPLETE, "job.completed", {"conclusion": conclusion}
+            case FailJob(_, reason, message):
+                values["info"] = Jsonb({"reason": reason.value, "message": message})
+                query, kind, detail = self.FAIL, "job.failed", {"reason": reason.value, "message": message}
+            case _:
+                assert_never(change)
+        cursor = await connection.execute(query, values)
+        if cursor.rowcount:
+            await connection.execute(
+                self.EVENT, {"now": now, "kind": kind, "job_id": change.job_id, "detail": Jsonb(detail)}
+            )
+        return bool(cursor.rowcount)
+
+    SKIP = """
+    UPDATE jobs SET skip_since = CASE WHEN skip_reason IS DISTINCT FROM %(reason)s THEN %(now)s
+                                      ELSE skip_since END,
+        skip_reason = %(reason)s, skip_detail = %(detail)s, pool = %(pool)s, updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status = 'pending'
+    """
+
+    async def store_skips(
+        self, skips: Sequence[tuple[int, str | None, dict[str, Any], str | None]], epoch: int, now: datetime
+    ) -> None:
+        """Keep why each of these pending jobs gets no worker now (None: it gets one)."""
+        if not skips:
+            return
+        async with self._database.leading(epoch) as connection, connection.cursor() as cursor:
+            await cursor.executemany(
+                self.SKIP,
+                [
+                    {"job_id": job_id, "reason": reason, "detail": Jsonb(detail), "pool": pool, "now": now}
+                    for job_id, reason, detail, pool in skips
+                ],
+            )
+
+    COUNT_FAILURE = """
+    UPDATE jobs SET attempts = attempts + 1, own_faults = own_faults + %(own_fault)s,
+        last_failure = %(reason)s, retry_after = %(retry_after)s,
+        mark = CASE WHEN own_faults + %(own_fault)s >= %(own_faults_limit)s THEN %(gave_up)s ELSE mark END,
+        updated_at = %(now)s
+    WHERE job_id = %(job_id)s AND status = 'pending'
+    """
+
+    @classmethod
+    async def count_failure(
+        cls,
+        connection: Connection,
+        job_id: int,
+        reason: str,
+        *,
+        own_fault: bool,
+        own_faults_limit: int,
+        retry_after: datetime | None,
+        now: datetime,
+    ) -> None:
+        """Note a failed attempt on the job it was made for, in the transaction that fails the worker."""
+        await connection.execute(
+            cls.COUNT_FAILURE,
+            {
+                "job_id": job_id,
+                "reason": reason,
+                "own_fault": int(own_fault),
+                "own_faults_limit": own_faults_limit,
+                "retry_after": retry_after,
+                "gave_up": Mark.GAVE_UP.value,
+                "now": now,
+            },
+        )
+
+    ATTEMPTS = "SELECT attempts FROM jobs WHERE job_id = %(job_id)s AND status = 'pending' FOR UPDATE"
+
+    @classmethod
+    async def attempts(cls, connection: Connection, job_id: int) -> int | None:
+        """How many attempts a pending job has behind it; None if it is not pending any more."""
+        row = await (await connection.execute(cls.ATTEMPTS, {"job_id": job_id})).fetchone()
+        return row["attempts"] if row else None
+
+    SUSPENDED = """
+    SELECT installation_id FROM (
+        SELECT DISTINCT ON (installation_id) installation_id, kind FROM events
+        WHERE kind LIKE 'installation%%' AND installation_id = ANY(%(ids)s)
+          AND kind IN ('installation.suspend', 'installation.unsuspend', 'installation.created',
+                       'installation.deleted')
+        ORDER BY installation_id, id DESC
+    ) latest WHERE kind = 'installation.suspend'
+    """
+
+    async def suspended(self, installation_ids: Sequence[int]) -> frozenset[int]:
+        """Which of these installations were suspended, by their latest event."""
+        async with self._database.transaction() as connection:
+            rows = await (
+                await connection.execute(self.SUSPENDED, {"ids": list(installation_ids)})
+            ).fetchall()
+            return frozenset(row["installation_id"] for row in rows)
