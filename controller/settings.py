@@ -1,0 +1,400 @@
+"""File + environment → frozen values, with all mistakes found at once.
+
+The YAML file is described in the README. Pydantic is used only here and for API bodies.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from controller.domain.durations import parse_duration
+from controller.domain.jobs import EntityType, LabelSet, normalise_labels
+from controller.domain.workers import NAME_SUFFIX_LENGTH, NameRule
+from controller.errors import ConfigError
+from controller.ports import Secret
+
+Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+POD_NAME_LIMIT = 63
+EPHEMERAL_BOARD_PREFIX = "scw-em-"
+
+
+class Model(BaseModel):
+    """Frozen, camelCase in the file, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class Database(Model):
+    """Where and how the store works; the address itself is the secret DATABASE_URL."""
+
+    schema_: str = Field("switchboard", alias="schema", pattern=r"^[a-z_][a-z0-9_]{0,40}$")
+    max_connections: int = Field(10, ge=2, le=200)
+
+
+class App(Model):
+    """One GitHub App."""
+
+    app_id: Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)] = (
+        Field(pattern=r"^[A-Za-z0-9.]+$")
+    )
+    private_key_file: Path
+
+
+class GitHubSettings(Model):
+    """How GitHub is reached and how our runners appear there."""
+
+    api_url: str = "https://api.github.com"
+    runner_group: str = Field("RISE RISC-V Runners", min_length=1, max_length=100)
+    runner_group_visibility: Literal["all", "selected"] = "all"
+    allow_public_repositories: bool = True
+    runner_name_prefix: str = Field("rise-riscv-runner", pattern=DNS_LABEL)
+    apps: dict[EntityType, App] = Field(min_length=1)
+
+    @field_validator("api_url")
+    @classmethod
+    def _http(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ValueError("expected an http(s) URL such as https://api.github.com")
+        return value.rstrip("/")
+
+
+class KubernetesSettings(Model):
+    """Where runner pods go."""
+
+    namespace: str = Field("default", pattern=DNS_LABEL)
+    resource: str = "riseproject.com/runner"
+    board_label: str = "riseproject.dev/board"
+
+
+class Boards(Model):
+    """What the controller does for boards."""
+
+    advertise: bool = False
+
+
+class EphemeralStorage(Model):
+    """Request and limit of ephemeral storage."""
+
+    request: str
+    limit: str
+
+
+def _label_sets(value: Any) -> Any:
+    """Accept one label set or a list of sets."""
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return [value]
+    return value
+
+
+class Pool(Model):
+    """A kind of runner: which labels it serves, on which boards, with which image."""
+
+    name: str = Field(pattern=DNS_LABEL, max_length=63)
+    board: str = Field("", pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
+    labels: Annotated[list[list[str]], BeforeValidator(_label_sets)] = Field(min_length=1)
+    image: str = Field(min_length=1)
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    ephemeral_storage: EphemeralStorage | None = None
+    node_selector: dict[str, str] = {}
+    tolerations: list[dict[str, Any]] = []
+    image_pull_secrets: list[str] = []
+    env: dict[str, str] = {}
+    resources: dict[str, dict[str, str]] = {}
+    registration_timeout: Duration | None = None
+    privileged: bool = True
+    host_network: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+            return data
+        data = {"board": data["name"], **data}
+        if str(data["board"]).startswith(EPHEMERAL_BOARD_PREFIX) and "ephemeralStorage" not in data:
+            data["ephemeralStorage"] = {"request": "40Gi", "limit": "90Gi"}
+        return data
+
+    @field_validator("labels")
+    @classmethod
+    def _some_labels(cls, value: list[list[str]]) -> list[list[str]]:
+        if any(not normalise_labels(labels) for labels in value):
+            raise ValueError("a label set must hold at least one label")
+        return value
+
+    @property
+    def label_sets(self) -> tuple[LabelSet, ...]:
+        """The label sets this pool serves, in the form in which they are compared."""
+        return tuple(normalise_labels(labels) for labels in self.labels)
+
+    @property
+    def pull_policy(self) -> str:
+        """Always for a tag, IfNotPresent for a digest, unless set."""
+        return self.image_pull_policy or ("IfNotPresent" if "@sha256:" in self.image else "Always")
+
+
+class Access(Model):
+    """Who may use the boards: logins or owner/repo, `*` for everyone; deny wins."""
+
+    allow: list[str] = ["*"]
+    deny: list[str] = []
+    fork_pull_requests: Literal["run", "deny"] = "run"
+
+    def allows(self, login: str, repo: str) -> bool:
+        """Whether jobs of this repository may run."""
+        names = {"*", login.lower(), repo.lower()}
+        listed = {name.lower() for name in self.allow}
+        denied = {name.lower() for name in self.deny}
+        return bool(names & listed) and not names & denied
+
+
+class EntityLimits(Model):
+    """What one entity gets."""
+
+    max_workers: int | None = Field(20, ge=0)
+    priority: int = Field(5, ge=1, le=10)
+
+
+class EntityOverride(Model):
+    """What differs from the default for one entity."""
+
+    max_workers: int | None = Field(None, ge=0)
+    priority: int | None = Field(None, ge=1, le=10)
+
+
+class Entities(Model):
+    """Caps and priorities by login (any case) or numeric id."""
+
+    default: EntityLimits = EntityLimits()
+    overrides: Annotated[
+        dict[str, EntityOverride],
+        BeforeValidator(lambda v: {str(k).lower(): x for k, x in v.items()} if isinstance(v, dict) else v),
+    ] = {}
+
+    def limits(self, login: str, entity_id: int) -> EntityLimits:
+        """The limits of one entity: an override by id, else by login, else the default."""
+        override = self.overrides.get(str(entity_id)) or self.overrides.get(login.lower())
+        if override is None:
+            return self.default
+        given = {name: getattr(override, name) for name in override.model_fields_set}
+        return self.default.model_copy(update={k: v for k, v in given.items() if k == "max_workers" or v})
+
+
+class Limits(Model):
+    """How much is done at once."""
+
+    provision_concurrency: int = Field(10, ge=1, le=100)
+
+
+class Timings(Model):
+    """The seed's durations."""
+
+    poll_interval: Duration = timedelta(seconds=15)
+    registration_timeout: Duration = timedelta(seconds=120)
+    idle_timeout: Duration = timedelta(seconds=600)
+    pod_pending_timeout: Duration = timedelta(seconds=600)
+    stuck_queued_age: Duration = timedelta(minutes=10)
+    pod_delete_grace: Duration = timedelta(hours=6)
+    drain_timeout: Duration = timedelta(minutes=5)
+    pod_active_deadline: Duration = timedelta(seconds=525_600)
+
+
+class Retention(Model):
+    """How long side data is kept; rows of jobs and workers stay."""
+
+    events: Duration = timedelta(days=30)
+    snapshots: Duration = timedelta(days=90)
+    failure_logs: Duration = timedelta(days=180)
+
+
+class Web(Model):
+    """The pages."""
+
+    listen: Annotated[str, AfterValidator(lambda value: _listen(value))] = "0.0.0.0:8080"
+    private: bool = False
+    contact: str = ""
+
+    @property
+    def host(self) -> str:
+        """The address to bind."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to bind."""
+        return int(self.listen.rpartition(":")[2])
+
+
+def _listen(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError("expected address:port, for example 0.0.0.0:8080")
+    return value
+
+
+class WebhookMode(StrEnum):
+    """How deliveries reach us."""
+
+    PUSH = "push"
+    PULL = "pull"
+
+
+class File(Model):
+    """The YAML file."""
+
+    environment: str = Field("prod", pattern=DNS_LABEL, max_length=20)
+    database: Database = Database()
+    github: GitHubSettings
+    webhook: WebhookMode = WebhookMode.PUSH
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    boards: Boards = Boards()
+    pools: list[Pool] = Field(min_length=1)
+    access: Access = Access()
+    entities: Entities = Entities()
+    scheduling: Literal["fifo", "fair"] = "fifo"
+    limits: Limits = Limits()
+    timings: Timings = Timings()
+    retention: Retention = Retention()
+    web: Web = Web()
+
+    @property
+    def names(self) -> NameRule:
+        """How this environment names its runners."""
+        return NameRule.of(self.github.runner_name_prefix, self.environment)
+
+    @property
+    def runner_group(self) -> str:
+        """The group's name in this environment."""
+        name = self.github.runner_group
+        return name if self.environment == "prod" else f"{name} ({self.environment})"
+
+    def pool_for(self, labels: LabelSet) -> Pool | None:
+        """The pool that serves exactly this label set."""
+        return next((pool for pool in self.pools if labels in pool.label_sets), None)
+
+    def pool_named(self, name: str | None) -> Pool | None:
+        """The pool of that name, unless it was removed from the file."""
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+
+class Settings(BaseModel):
+    """Everything the program was told."""
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    file: File
+    database_url: Secret
+    webhook_secrets: tuple[Secret, ...] = ()
+    admin_token: Secret | None = None
+
+
+def load_settings(path: Path | None, env: Mapping[str, str], *, needs: frozenset[str]) -> Settings:
+    """Read file and environment; ConfigError lists every mistake. `needs` names the required secrets."""
+    mistakes: list[str] = []
+    file = _load_file(path, env, mistakes)
+    for name, meaning in REQUIRED_SECRETS.items():
+        if name in needs and not env.get(name, "").strip():
+            mistakes.append(f"${name}: not set; expected {meaning}")
+    if mistakes or file is None:
+        raise ConfigError(mistakes)
+    return Settings(
+        file=file,
+        database_url=Secret(env.get("DATABASE_URL", "").strip()),
+        webhook_secrets=tuple(Secret(word) for word in env.get("GITHUB_WEBHOOK_SECRET", "").split()),
+        admin_token=Secret(token) if (token := env.get("SWITCHBOARD_ADMIN_TOKEN", "").strip()) else None,
+    )
+
+
+REQUIRED_SECRETS = {
+    "DATABASE_URL": "the PostgreSQL address, postgresql://user:password@host/database",
+    "GITHUB_WEBHOOK_SECRET": "the webhook secret of the GitHub Apps (several separated by spaces)",
+}
+
+
+def _load_file(path: Path | None, env: Mapping[str, str], mistakes: list[str]) -> File | None:
+    path = path or (Path(env["SWITCHBOARD_CONFIG"]) if env.get("SWITCHBOARD_CONFIG") else None)
+    if path is None:
+        mistakes.append("--config: no settings file; give --config FILE or set $SWITCHBOARD_CONFIG")
+        return None
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        mistakes.append(f"{path}: cannot be read: {error}")
+        return None
+    except yaml.YAMLError as error:
+        mistakes.append(f"{path}: is not YAML: {' '.join(str(error).split())}")
+        return None
+    if not isinstance(raw, dict):
+        mistakes.append(f"{path}: expected a mapping of settings")
+        return None
+    return parse_file(raw, mistakes)
+
+
+def parse_file(raw: dict[str, Any], mistakes: list[str]) -> File | None:
+    """Check a settings mapping; every mistake is appended with its key and what was expected."""
+    file: File | None = None
+    try:
+        file = File.model_validate(raw)
+    except ValidationError as error:
+        mistakes.extend(_sentence(item["loc"], item["type"], item["msg"]) for item in error.errors())
+    mistakes.extend(_cross_check(raw))
+    if file is not None and len(file.names.stem) + 1 + NAME_SUFFIX_LENGTH > POD_NAME_LIMIT:
+        mistakes.append("github.runnerNamePrefix: with the environment it is too long for a pod name (63)")
+    return None if mistakes else file
+
+
+def _sentence(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    key = ".".join(str(part) for part in place if part != "[key]")
+    if kind == "extra_forbidden":
+        return f"{key}: unknown key"
+    if kind == "missing":
+        return f"{key}: missing; expected a value"
+    return f"{key}: {message.removeprefix('Value error, ')}"
+
+
+def _cross_check(raw: dict[str, Any]) -> list[str]:
+    """Mistakes between pools, found even when another part of the file is wrong."""
+    mistakes: list[str] = []
+    names: dict[str, int] = {}
+    owners: dict[LabelSet, str] = {}
+    pools = raw.get("pools")
+    for index, pool in enumerate(pools if isinstance(pools, list) else []):
+        if not isinstance(pool, dict) or not isinstance(pool.get("name"), str):
+            continue
+        name = pool["name"]
+        if name in names:
+            mistakes.append(f"pools.{index}.name: {name} is used twice; expected a unique name")
+        names[name] = index
+        sets = _label_sets(pool.get("labels"))
+        for labels in sets if isinstance(sets, list) else []:
+            if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+                continue
+            key = normalise_labels(labels)
+            if owners.setdefault(key, name) != name:
+                mistakes.append(
+                    f"pools.{index}.labels: [{', '.join(key)}] is served by pool {owners[key]} already"
+                )
+    return mistakes
+
+
+def environment() -> Mapping[str, str]:
+    """The process environment, read in one place."""
+    return os.environ
