@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from psycopg.types.json import Jsonb
-from typing_extensions import assert_never
 
 from controller.domain.changes import Complete, FailJob, Hear, JobChange, Start, Suspect
 from controller.domain.jobs import Job, Mark
