@@ -45,6 +45,10 @@ class Jobs(Protocol):
         """Active jobs that have been silent for too long, the longest overdue first."""
         ...
 
+    async def count_running(self) -> int:
+        """How many jobs run."""
+        ...
+
     async def next_due(self, now: datetime) -> datetime | None:
         """When the next job's back-off ends."""
         ...

@@ -41,6 +41,14 @@ class JobStore:
         async with self._database.transaction() as connection:
             return [job_of(row) for row in await (await connection.execute(query, values)).fetchall()]
 
+    RUNNING = "SELECT count(*) AS running FROM jobs WHERE status = 'running'"
+
+    async def count_running(self) -> int:
+        """How many jobs run."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.RUNNING)).fetchone()
+            return row["running"] if row else 0
+
     NEXT_DUE = """
     SELECT min(retry_after) AS at FROM jobs
     WHERE status = 'pending' AND mark IS NULL AND retry_after > %(now)s
