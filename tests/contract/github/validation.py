@@ -113,7 +113,7 @@ def _request(method: str, template: str) -> Validator | None:
     return None if body is None else _validator(body["content"]["application/json"]["schema"])
 
 
-def _check(validator: Validator | None, value: object, what: str) -> None:
+def _check(validator: Validator | None, value: Any, what: str) -> None:
     if validator is None:
         if value is not None:
             raise ContractViolation(f"{what}: there is no body here, not {value!r}")
