@@ -152,7 +152,9 @@ def _webhook(event: str, action: str | None) -> tuple[Validator, Validator]:
         Draft202012Validator(
             {"definitions": closed_github, "$ref": f"#/definitions/{theirs}"}, format_checker=FORMATS
         ),
-        Draft7Validator({"definitions": octokit, "$ref": f"#/definitions/{octokits}"}, format_checker=FORMATS),
+        Draft7Validator(
+            {"definitions": octokit, "$ref": f"#/definitions/{octokits}"}, format_checker=FORMATS
+        ),
     )
 
 
