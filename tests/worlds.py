@@ -1,6 +1,7 @@
 """Worlds that integration tests start from: a served GitHub with two Apps, an organization and a person."""
 
 import random
+import ssl
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -35,6 +37,11 @@ def rsa_key() -> tuple[bytes, bytes]:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return private, public
+
+
+def plain_http() -> httpx.AsyncHTTPTransport:
+    """A transport to loopback: no proxies, and no authorities to load, which takes longer than most tests."""
+    return httpx.AsyncHTTPTransport(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
 @dataclass(frozen=True, slots=True)

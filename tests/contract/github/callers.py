@@ -4,11 +4,14 @@ import base64
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.simulators.github import GitHubSimulator, JobSpec
 from controller.simulators.github.state import Job
@@ -18,10 +21,18 @@ MINUTE = timedelta(minutes=1)
 RISCV = ("ubuntu-24.04-riscv",)
 
 
+@cache
+def _parsed(pem: bytes) -> rsa.RSAPrivateKey:
+    """A key by its PEM; parsing takes longer than signing."""
+    key = serialization.load_pem_private_key(pem, password=None)
+    assert isinstance(key, rsa.RSAPrivateKey)
+    return key
+
+
 def sign_jwt(key: Path, issuer: str, issued: datetime, expires: datetime) -> str:
     """A JWT with exactly these claims."""
     claims = {"iat": int(issued.timestamp()), "exp": int(expires.timestamp()), "iss": issuer}
-    return jwt.encode(claims, key.read_bytes(), algorithm="RS256")
+    return jwt.encode(claims, _parsed(key.read_bytes()), algorithm="RS256")
 
 
 @dataclass(frozen=True, slots=True)

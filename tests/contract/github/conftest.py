@@ -9,7 +9,7 @@ from tests.clocks import ManualClock
 from tests.contract.github.callers import MINUTE, Caller, sign_jwt
 from tests.contract.github.inbox import Inbox
 from tests.serving import serving
-from tests.worlds import GitHubWorld, a_github
+from tests.worlds import GitHubWorld, a_github, plain_http
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def _no_violations(github: GitHubWorld) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def http(github: GitHubWorld) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=github.base_url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=github.base_url, transport=plain_http()) as client:
         yield client
 
 
