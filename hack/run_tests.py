@@ -37,7 +37,9 @@ def main(arguments: list[str]) -> int:
     """Run the tiers; the exit code is pytest's, or 1 if a part is missing where none may be."""
     missing = {tier: what for tier in tiers() if tier in PARTS and (what := PARTS[tier]()) is not None}
     for tier in tiers():
-        print(f"tier {tier}: {f'left out, missing: {missing[tier]}' if tier in missing else 'runs'}", flush=True)
+        print(
+            f"tier {tier}: {f'left out, missing: {missing[tier]}' if tier in missing else 'runs'}", flush=True
+        )
     if missing and os.environ.get("CI"):
         print("CI: a missing part is a failure", file=sys.stderr)
         return 1
