@@ -21,6 +21,8 @@ from controller.domain.pools import Catalogue
 ID_LIMIT = 2**63 - 1
 LABELS_LIMIT = 100
 TEXT_LIMIT = 2_000
+NAME_LIMIT = 255  # of names that are indexed; GitHub's own limits are lower
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 JOB_ACTIONS = {"queued", "in_progress", "completed", "waiting"}
 
 
@@ -70,7 +72,7 @@ def preliminary_outcome(
             return Outcome.OK
         case JobNotice(action=action) if action not in JOB_ACTIONS:
             return Outcome.IGNORED_ACTION
-        case JobNotice(action="queued" | "in_progress") if catalogue.serving(notice.labels) is None:
+        case JobNotice(action="queued") if catalogue.serving(notice.labels) is None:
             return Outcome.IGNORED_NO_LABEL
         case JobNotice(action="queued") if not allowed:
             return Outcome.NOT_ALLOWED
@@ -91,18 +93,18 @@ def _job_notice(payload: Mapping[str, Any]) -> JobNotice:
         run_attempt=attempt if _is_int(attempt) and 0 < attempt < 2**31 else 1,
         status=_text(job, "status", "workflow_job.status"),
         conclusion=_optional_text(job, "conclusion", "workflow_job.conclusion"),
-        runner_name=_optional_text(job, "runner_name", "workflow_job.runner_name"),
+        runner_name=_short(
+            _optional_text(job, "runner_name", "workflow_job.runner_name"), "workflow_job.runner_name"
+        ),
         labels=_labels(job),
         name=_optional_text(job, "name", "workflow_job.name") or "",
         html_url=_optional_text(job, "html_url", "workflow_job.html_url") or "",
         entity=Entity(
             _id(owner, "id", "repository.owner.id"),
-            _text(owner, "login", "repository.owner.login"),
-            EntityType.ORGANIZATION
-            if owner.get("type") == "Organization" or "organization" in payload
-            else EntityType.USER,
+            _name(owner, "login", "repository.owner.login"),
+            _entity_type(payload, owner),
         ),
-        repo=_text(repository, "full_name", "repository.full_name"),
+        repo=_name(repository, "full_name", "repository.full_name"),
         private=repository.get("private") is not False,
         installation_id=_id(installation, "id", "installation.id"),
         created_at=_time(job, "created_at") or _time(job, "started_at") or _no_time(),
@@ -110,6 +112,13 @@ def _job_notice(payload: Mapping[str, Any]) -> JobNotice:
         completed_at=_time(job, "completed_at"),
         has_deployment=isinstance(payload.get("deployment"), Mapping),
     )
+
+
+def _entity_type(payload: Mapping[str, Any], owner: Mapping[str, Any]) -> EntityType:
+    kind = _optional_text(owner, "type", "repository.owner.type")
+    if kind == "Organization" or isinstance(payload.get("organization"), Mapping):
+        return EntityType.ORGANIZATION
+    return EntityType.USER
 
 
 def _no_time() -> datetime:
@@ -137,6 +146,19 @@ def _text(parent: Mapping[str, Any], key: str, place: str | None = None) -> str:
     if not isinstance(value, str) or not value:
         raise BadPayload(f"{place or key}: expected a text")
     return _clean(value, place or key)
+
+
+def _name(parent: Mapping[str, Any], key: str, place: str) -> str:
+    value = _text(parent, key, place)
+    _short(value, place)
+    return value
+
+
+def _short(value: str | None, place: str) -> str | None:
+    """A cut-off name would be another name, so a long one is refused."""
+    if value is not None and len(value) > NAME_LIMIT:
+        raise BadPayload(f"{place}: expected at most {NAME_LIMIT} characters")
+    return value
 
 
 def _optional_text(parent: Mapping[str, Any], key: str, place: str) -> str | None:
@@ -171,16 +193,18 @@ def _id(parent: Mapping[str, Any], key: str, place: str) -> int:
 
 
 def _time(job: Mapping[str, Any], key: str) -> datetime | None:
+    """A time in UTC; the zero time of some serialisers means that there is none."""
     value = job.get(key)
     if value is None:
         return None
     try:
         at = datetime.fromisoformat(value)
-    except (ValueError, TypeError):
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        if at < EARLIEST:
+            return None
+        at = at.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):
         raise BadPayload(f"workflow_job.{key}: expected a time") from None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
-    try:
-        return at.astimezone(UTC)
-    except OverflowError:
-        raise BadPayload(f"workflow_job.{key}: expected a time") from None
+    if at >= LATEST:
+        raise BadPayload(f"workflow_job.{key}: expected a time before {LATEST:%Y}")
+    return at

@@ -3,6 +3,7 @@
 The clock of the database is never asked: every statement is given `now`.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -44,9 +45,17 @@ def store_errors() -> Iterator[None]:
         raise StoreError(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
 
 
+ADDRESS = re.compile(r"connection to server (?:at|on socket) .*? failed: ")
+
+
 def _first_line(error: BaseException) -> str:
+    """What went wrong without where: later lines quote rows, some quote the address with its password."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else ""
+    if not lines:
+        return ""
+    if "connection info string" in lines[0] or "connection option" in lines[0]:
+        return "the database address is malformed"
+    return ADDRESS.sub("", lines[0])
 
 
 class Database:

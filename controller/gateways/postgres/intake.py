@@ -1,8 +1,11 @@
 """Taking in a delivery: one short transaction, idempotent by its GUID and by the forward-only states.
 
+Deliveries of one job are taken one after the other, under a lock that ends with the transaction: otherwise a
+`completed` and a `queued` that arrive together would each miss what the other has not committed yet.
 It writes `jobs` and `events`, never `workers`: the EXCLUSIVE lock of sync_workers must not make a webhook wait.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +17,24 @@ from controller.domain.deliveries import Delivery, InstallationNotice, JobNotice
 from controller.domain.pools import Catalogue
 from controller.gateways.postgres.database import Connection, Database, ring
 
-NOTHING = timedelta(0)
+AT_ONCE = timedelta(0)
+WITHOUT_EFFECT = {  # nothing for the loop to do, so nobody is woken: most jobs of an organization are not ours
+    Outcome.JOB_NOT_FOUND,
+    Outcome.IGNORED_ACTION,
+    Outcome.IGNORED_NO_LABEL,
+    Outcome.IGNORED_EVENT,
+    Outcome.IGNORED_NO_APP,
+    Outcome.NOT_ALLOWED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What earlier deliveries said: this one's outcome if it is a double, and what overtook it."""
+
+    outcome: Outcome | None
+    waited: bool
+    ended: dict[str, Any] | None
 
 
 class Intake:
@@ -24,34 +44,80 @@ class Intake:
         self._database = database
         self._catalogue = catalogue
 
-    SEEN = "SELECT outcome FROM events WHERE delivery = %(guid)s"
+    # In this order everywhere: a delivery waits for its own double before it waits for its job.
+    ONE_AT_A_TIME = """
+    SELECT pg_advisory_xact_lock(hashtextextended(%(delivery)s, 0)),
+        pg_advisory_xact_lock(hashtextextended(%(job)s, 0))
+    """
 
     async def take(self, delivery: Delivery, *, known_app: bool, allowed: bool, now: datetime) -> Outcome:
         """Record one delivery and what follows from it; a second time changes nothing."""
         outcome = preliminary_outcome(delivery.notice, self._catalogue, known_app=known_app, allowed=allowed)
+        job_id = delivery.notice.job_id if isinstance(delivery.notice, JobNotice) else None
+        schema = self._database.schema
+        locks = {
+            "delivery": f"{schema} delivery {delivery.guid}",
+            "job": f"{schema} job {job_id or delivery.guid}",
+        }
         async with self._database.transaction() as connection:
-            seen = await (await connection.execute(self.SEEN, {"guid": delivery.guid})).fetchone()
-            if seen is not None:
-                return Outcome(seen["outcome"])
+            await connection.execute(self.ONE_AT_A_TIME, locks)
+            known = await self._look(connection, delivery.guid, job_id)
+            if known.outcome is not None:
+                return known.outcome
             if outcome is None and isinstance(delivery.notice, JobNotice):
-                outcome = await self._take_job(connection, delivery, delivery.notice, now, allowed=allowed)
+                outcome = await self._take_job(
+                    connection, delivery, delivery.notice, known, now, allowed=allowed
+                )
             outcome = outcome or Outcome.OK
             await self._record(connection, delivery, outcome, now)
-            await ring(connection, self._database.channel)
+            if outcome not in WITHOUT_EFFECT:
+                await ring(connection, self._database.channel)
         return outcome
 
+    LOOK = """
+    SELECT (SELECT outcome FROM events WHERE delivery = %(guid)s) AS outcome,
+        EXISTS (SELECT 1 FROM events WHERE job_id = %(job_id)s AND kind = 'workflow_job.waiting') AS waited,
+        (SELECT detail FROM events WHERE job_id = %(job_id)s AND kind = 'workflow_job.completed'
+         ORDER BY id DESC LIMIT 1) AS ended
+    """
+
+    async def _look(self, connection: Connection, guid: str, job_id: int | None) -> Known:
+        cursor = await connection.execute(self.LOOK, {"guid": guid, "job_id": job_id})
+        row = await cursor.fetchone() or {}
+        ended = row.get("ended")
+        return Known(
+            outcome=Outcome(row["outcome"]) if row.get("outcome") else None,
+            waited=bool(row.get("waited")),
+            ended={name: ended.get(name) for name in ENDING_FIELDS} if ended else None,
+        )
+
     async def _take_job(
-        self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime, *, allowed: bool
+        self,
+        connection: Connection,
+        delivery: Delivery,
+        notice: JobNotice,
+        known: Known,
+        now: datetime,
+        *,
+        allowed: bool,
     ) -> Outcome:
         match notice.action:
-            case "queued" | "waiting":
-                return await self._queued(connection, delivery, notice, now)
+            case "queued":
+                outcome = await self._queued(connection, delivery, notice, known, now)
+            case "waiting":
+                outcome = await self._waiting(connection, notice, now)
             case "in_progress":
-                if allowed:
+                served = self._catalogue.serving(notice.labels) is not None
+                if allowed and served:
                     await self._insert(connection, delivery, notice, now, confirmed=True)
-                return await self._in_progress(connection, notice, now)
+                outcome = await self._in_progress(connection, notice, now)
+                if outcome is Outcome.JOB_NOT_FOUND and not served:
+                    outcome = Outcome.IGNORED_NO_LABEL
             case _:
                 return await self._completed(connection, notice, now)
+        if known.ended is not None and outcome in (Outcome.JOB_STORED, Outcome.JOB_MARKED_RUNNING):
+            await connection.execute(self.COMPLETE, {**known.ended, "job_id": notice.job_id, "now": now})
+        return outcome
 
     INSERT = """
     INSERT INTO jobs (job_id, name, html_url, entity_id, entity_name, entity_type, repo, private, app_id,
@@ -72,22 +138,19 @@ class Intake:
     """
 
     async def _queued(
-        self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime
+        self, connection: Connection, delivery: Delivery, notice: JobNotice, known: Known, now: datetime
     ) -> Outcome:
         """A job that waits for an approval is looked at before it counts, whichever delivery came first."""
-        if notice.action == "waiting":
-            cursor = await connection.execute(self.WITHDRAW, {"job_id": notice.job_id, "now": now})
-            return Outcome.JOB_ALREADY_EXISTS if cursor.rowcount else Outcome.IGNORED_ACTION
-        waited = await self._earlier(connection, notice.job_id, "workflow_job.waiting")
-        confirmed = notice.confirmed and waited is None
-        inserted = await self._insert(connection, delivery, notice, now, confirmed=confirmed)
-        if not inserted:
-            await connection.execute(self.LOOK_AGAIN, {"job_id": notice.job_id, "now": now})
-            return Outcome.JOB_ALREADY_EXISTS
-        ended = await self._earlier(connection, notice.job_id, "workflow_job.completed")
-        if ended is not None:
-            await connection.execute(self.COMPLETE, {**ended, "job_id": notice.job_id, "now": now})
-        return Outcome.JOB_STORED
+        confirmed = notice.confirmed and not known.waited
+        if await self._insert(connection, delivery, notice, now, confirmed=confirmed):
+            return Outcome.JOB_STORED
+        await connection.execute(self.LOOK_AGAIN, {"job_id": notice.job_id, "now": now})
+        return Outcome.JOB_ALREADY_EXISTS
+
+    async def _waiting(self, connection: Connection, notice: JobNotice, now: datetime) -> Outcome:
+        """An approval is asked for: what was taken for demand is none until GitHub says otherwise."""
+        cursor = await connection.execute(self.WITHDRAW, {"job_id": notice.job_id, "now": now})
+        return Outcome.JOB_ALREADY_EXISTS if cursor.rowcount else Outcome.IGNORED_ACTION
 
     async def _insert(
         self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime, *, confirmed: bool
@@ -112,7 +175,7 @@ class Intake:
                 "run_attempt": notice.run_attempt,
                 "source": delivery.source,
                 "confirmed": confirmed,
-                "poll_at": now + (PENDING_SILENCE[0] if confirmed else NOTHING),
+                "poll_at": now + (PENDING_SILENCE[0] if confirmed else AT_ONCE),
                 "created_at": notice.created_at,
                 "now": now,
             },
@@ -144,9 +207,6 @@ class Intake:
         if cursor.rowcount == 0:
             cursor = await connection.execute(self.BIND_LATE, values)
             return Outcome.JOB_ALREADY_EXISTS if cursor.rowcount else Outcome.JOB_NOT_FOUND
-        ended = await self._earlier(connection, notice.job_id, "workflow_job.completed")
-        if ended is not None:
-            await connection.execute(self.COMPLETE, {**ended, "job_id": notice.job_id, "now": now})
         return Outcome.JOB_MARKED_RUNNING
 
     COMPLETE = """
@@ -170,22 +230,10 @@ class Intake:
         known = await (await connection.execute(self.EXISTS, {"job_id": notice.job_id})).fetchone()
         return Outcome.JOB_ALREADY_EXISTS if known else Outcome.JOB_NOT_FOUND
 
-    EARLIER = """
-    SELECT detail FROM events WHERE job_id = %(job_id)s AND kind = %(kind)s ORDER BY id DESC LIMIT 1
-    """
-
-    async def _earlier(self, connection: Connection, job_id: int, kind: str) -> dict[str, Any] | None:
-        """What a delivery that overtook this one said."""
-        row = await (await connection.execute(self.EARLIER, {"job_id": job_id, "kind": kind})).fetchone()
-        if row is None:
-            return None
-        return {name: row["detail"].get(name) for name in ENDING_FIELDS}
-
     RECORD = """
     INSERT INTO events (at, source, kind, outcome, delivery, job_id, entity_id, installation_id, app_id, detail)
     VALUES (%(now)s, %(source)s, %(kind)s, %(outcome)s, %(guid)s, %(job_id)s, %(entity_id)s,
         %(installation_id)s, %(app_id)s, %(detail)s)
-    ON CONFLICT (delivery) WHERE delivery IS NOT NULL DO NOTHING
     """
 
     async def _record(

@@ -3,11 +3,14 @@
 The lock says who may try; the epoch in `leader` makes sure that a paused former leader writes nothing.
 """
 
+import asyncio
 import zlib
 from datetime import datetime
 
-from controller.errors import StoreUnavailable
+from controller.errors import SchemaMismatch, StoreError
 from controller.gateways.postgres.database import Connection, Database, store_errors
+
+CONFIRM_SECONDS = 5.0
 
 
 class Leadership:
@@ -45,11 +48,11 @@ class Leadership:
                     return False
                 cursor = await self._connection.execute(self.RISE, {"holder": self._holder, "now": now})
                 risen = await cursor.fetchone()
-        except StoreUnavailable:
+            if risen is None:
+                raise SchemaMismatch("the leader row is missing: run `switchboard migrate`")
+        except StoreError:
             await self.drop()
             raise
-        if risen is None:
-            raise StoreUnavailable("the leader row is missing: run `switchboard migrate`")
         self.epoch = risen["epoch"]
         return True
 
@@ -59,8 +62,9 @@ class Leadership:
             return False
         try:
             with store_errors():
-                await self._connection.execute("SELECT 1")
-        except StoreUnavailable:
+                async with asyncio.timeout(CONFIRM_SECONDS):
+                    await self._connection.execute("SELECT 1")
+        except (StoreError, TimeoutError):
             await self.drop()
             return False
         return True

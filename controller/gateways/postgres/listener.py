@@ -8,7 +8,7 @@ import psycopg
 import structlog
 from psycopg import sql
 
-from controller.errors import StoreUnavailable
+from controller.errors import StoreError
 from controller.gateways.postgres.database import Connection, Database, identifier
 from controller.ports import Clock
 
@@ -32,7 +32,7 @@ class Listener:
         while True:
             try:
                 await self._listen()
-            except (StoreUnavailable, psycopg.Error, OSError, TimeoutError) as error:
+            except (StoreError, psycopg.Error, OSError, TimeoutError) as error:
                 log.warning("listener.lost", error=type(error).__name__)
             finally:
                 self.connected = False

@@ -6,16 +6,21 @@ program refuses a database only if that is newer than itself, so one release bac
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.resources import files
 
+import structlog
 from psycopg import sql
 
 from controller import __version__
 from controller.errors import SchemaMismatch, StoreUnavailable
 from controller.gateways.postgres.database import Connection, Database, identifier, store_errors
+from controller.ports import Clock
+
+log = structlog.get_logger()
 
 LOCK_KEY = 0x5B0A2D01
+RETRY = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +71,7 @@ async def migrate(database: Database, now: datetime, steps: tuple[Migration, ...
     with store_errors():
         async with connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": LOCK_KEY})
-            await connection.execute(
-                sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(identifier(database.schema))
-            )
+            await _ensure_schema(connection, database.schema)
             await connection.execute(HISTORY)
             applied = {row["version"] for row in await (await connection.execute(APPLIED)).fetchall()}
             for step in steps if steps is not None else migrations():
@@ -81,6 +84,16 @@ async def migrate(database: Database, now: datetime, steps: tuple[Migration, ...
                 )
                 done.append(f"{step.version:04d}_{step.name}")
     return done
+
+
+SCHEMA = "SELECT to_regnamespace(%(schema)s) IS NOT NULL AS known"
+
+
+async def _ensure_schema(connection: Connection, schema: str) -> None:
+    """Make the schema; one that an administrator made needs no right to make schemas."""
+    row = await (await connection.execute(SCHEMA, {"schema": schema})).fetchone()
+    if row is None or not row["known"]:
+        await connection.execute(sql.SQL("CREATE SCHEMA {}").format(identifier(schema)))
 
 
 KNOWN = "SELECT to_regclass(%(table)s) IS NOT NULL AS known"
@@ -117,4 +130,14 @@ async def ping(database: Database) -> None:
         await connection.close()
 
 
-__all__ = ["Migration", "StoreUnavailable", "check_schema", "migrate", "migrations", "ping"]
+async def wait_for_database(database: Database, clock: Clock, every: timedelta = RETRY) -> None:
+    """Return once the database answers; for `migrate --wait`, which starts together with it."""
+    while True:
+        try:
+            return await ping(database)
+        except StoreUnavailable as error:
+            log.info("database.awaited", error=str(error))
+        await clock.sleep(every)
+
+
+__all__ = ["Migration", "check_schema", "migrate", "migrations", "ping", "wait_for_database"]
