@@ -10,11 +10,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import structlog
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from controller.domain.constants import SHUTDOWN_LIMIT
+from controller.domain.status import NoLoop
 from controller.errors import StoreUnavailable
 from controller.gateways.clock import SystemClock
 from controller.gateways.github.client import Observation
@@ -32,20 +35,22 @@ from controller.gateways.postgres.listener import Listener
 from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.workers import WorkerStore
-from controller.plan_text import describe_plan
 from controller.ports import Clock, Random
 from controller.reconcile.boards import BoardWatch
 from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.loop import Loop, Step
+from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
 from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
-from controller.web.pages import PageDeps, page_routes
+from controller.web.reader import PageDeps
+from controller.web.routes import error_handlers, page_routes
 from controller.web.serving import serving
+from controller.web.status import StatusPages
 from controller.web.webhook import Receiver, webhook_routes
 
 log = structlog.get_logger()
@@ -87,7 +92,8 @@ async def serve(
         database = await _open(stack, settings, settings.file.database.max_connections)
         await _wait_for_schema(database, world.clock, stop)
         intake = Intake(database, settings.file.catalogue)
-        routes = []
+        routes: list[BaseRoute] = []
+        handlers: dict[Any, Any] = {}
         loop: Loop | None = None
         if parts.receiver:
             routes += webhook_routes(Receiver(intake, settings, world.clock, metrics))
@@ -95,10 +101,15 @@ async def serve(
             loop = await stack.enter_async_context(
                 _controller(settings.file, database, intake, world, metrics)
             )
-        pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS)) if parts.controller else None
-        routes += page_routes(PageDeps(pages, world.clock, loop, settings.file, metrics.render))
+            pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            routes += page_routes(deps)
+            handlers.update(error_handlers(deps))
+        else:
+            routes += StatusPages(NoLoop(world.clock.now()), world.clock, metrics.render).routes()
         web = settings.file.web
-        url = await stack.enter_async_context(serving(Starlette(routes=routes), web.host, web.port))
+        application = Starlette(routes=routes, exception_handlers=handlers)
+        url = await stack.enter_async_context(serving(application, web.host, web.port))
         log.info("program.serving", url=url, controller=parts.controller, receiver=parts.receiver)
         on_serving(url)
         if loop is None:

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     setup_logs(given.log_format, given.log_level)
     try:
-        return asyncio.run(given.run(given))
+        return int(asyncio.run(given.run(given)))
     except ConfigError as error:
         print("The settings are wrong:", file=sys.stderr)
         for mistake in error.mistakes:

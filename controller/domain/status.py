@@ -17,10 +17,13 @@ class LoopSnapshot:
     last_iteration_at: datetime | None  # when an iteration last came to its end
     last_error: str | None
     role_since: datetime | None = None  # since when it leads or stands by; None: from the start
+    receiver: bool = False  # there is no loop here
 
     @property
     def role(self) -> str:
         """The word that `/ready` says."""
+        if self.receiver:
+            return "receiver"
         return "leader" if self.leads else "standby"
 
     def healthy(self, now: datetime) -> bool:
@@ -35,3 +38,14 @@ class LoopStatus(Protocol):
     def snapshot(self) -> LoopSnapshot:
         """The loop as it is now."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoLoop:
+    """The status of a process that only receives deliveries."""
+
+    started_at: datetime
+
+    def snapshot(self) -> LoopSnapshot:
+        """Always the same."""
+        return LoopSnapshot(False, self.started_at, 0, None, None, receiver=True)

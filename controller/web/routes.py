@@ -39,11 +39,9 @@ NOT_A_TWIN = (
 
 def page_routes(deps: PageDeps) -> list[Route | Mount]:
     """All routes of the pages; none of them writes."""
-    pages, status, faces = Pages(deps), StatusPages(deps), Faces(deps)
+    pages, faces = Pages(deps), Faces(deps)
     return [
-        Route("/health", status.health),
-        Route("/ready", status.ready),
-        Route("/metrics", status.metrics),
+        *StatusPages(deps.status, deps.clock, deps.render_metrics).routes(),
         Route("/", faces.page(pages.overview)),
         Route("/overview", faces.page(pages.overview)),
         Route("/overview.json", faces.twin(pages.overview)),

@@ -39,7 +39,7 @@ async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name=f"serve {host}:{port}")
     try:
-        while not server.started and not task.done():
+        while not server.started and not task.done():  # noqa: ASYNC110 -- uvicorn sets a flag, no event
             await asyncio.sleep(LOOK_SECONDS)
         if task.done():
             task.result()

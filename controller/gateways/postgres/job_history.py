@@ -26,14 +26,14 @@ SELECT {JOB_COLUMNS} FROM jobs JOIN (
     SELECT job_id FROM jobs WHERE {MATCHING}
     ORDER BY created_at, job_id OFFSET %(offset)s LIMIT %(limit)s
 ) AS slice USING (job_id) ORDER BY created_at, job_id
-"""  # noqa: S608
+"""
 NEWEST_FIRST = f"""
 SELECT {JOB_COLUMNS} FROM jobs JOIN (
     SELECT job_id FROM jobs WHERE {MATCHING}
     ORDER BY created_at DESC, job_id DESC OFFSET %(offset)s LIMIT %(limit)s
 ) AS slice USING (job_id) ORDER BY created_at DESC, job_id DESC
-"""  # noqa: S608
-COUNT = f"SELECT count(*) AS number FROM jobs WHERE {MATCHING}"  # noqa: S608
+"""
+COUNT = f"SELECT count(*) AS number FROM jobs WHERE {MATCHING}"
 
 
 async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -> Listing[Job]:

@@ -122,7 +122,7 @@ class PageStore:
         ORDER BY created_at DESC, name OFFSET %(offset)s LIMIT %(limit)s
     ) AS slice JOIN workers w ON w.name = chosen {WORKER_JOINS}
     ORDER BY w.created_at DESC, w.name
-    """  # noqa: S608
+    """
 
     async def workers(self, wanted: WorkerFilter, part: Slice) -> Listing[WorkerRow]:
         """Workers, newest first; of their logs only the end."""
@@ -164,7 +164,7 @@ class PageStore:
     async def _holds(self, connection: Connection, now: datetime) -> tuple[HoldRow, ...]:
         return tuple(HoldRow(**row) for row in await self._rows(connection, self.HOLDS, {"now": now}))
 
-    JOB = f"SELECT {JOB_COLUMNS} FROM jobs WHERE job_id = %(job_id)s"  # noqa: S608
+    JOB = f"SELECT {JOB_COLUMNS} FROM jobs WHERE job_id = %(job_id)s"
     JOB_EVENTS = """
     SELECT at, source, kind, outcome, job_id, worker, who, detail FROM events WHERE job_id = %(job_id)s
     ORDER BY at DESC, id DESC LIMIT %(limit)s
@@ -173,7 +173,7 @@ class PageStore:
     SELECT {LISTED_COLUMNS}, {PRIVATE} FROM workers w {WORKER_JOINS}
     WHERE w.made_for = %(job_id)s OR w.name = %(runner_name)s
     ORDER BY w.created_at DESC, w.name LIMIT %(limit)s
-    """  # noqa: S608
+    """
 
     async def job(self, job_id: int) -> JobStory | None:
         """All about one job; None if neither a row nor an event knows it."""
@@ -189,7 +189,7 @@ class PageStore:
 
     WORKER = f"""
     SELECT {WORKER_COLUMNS}, {PRIVATE} FROM workers w {WORKER_JOINS} WHERE w.name = %(name)s
-    """  # noqa: S608
+    """
     WORKER_EVENTS = """
     SELECT at, source, kind, outcome, job_id, worker, who, detail FROM events WHERE worker = %(name)s
     ORDER BY at DESC, id DESC LIMIT %(limit)s
@@ -226,14 +226,14 @@ class PageStore:
     """
     WAITING = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id LIMIT %(limit)s
-    """  # noqa: S608
+    """
     FAILURES = f"""
     SELECT {LISTED_COLUMNS}, {PRIVATE} FROM (
         SELECT name AS chosen, completed_at AS ended FROM workers
         WHERE status = 'failed' AND completed_at >= %(today)s ORDER BY completed_at DESC LIMIT %(limit)s
     ) AS slice JOIN workers w ON w.name = chosen {WORKER_JOINS}
     ORDER BY ended DESC, w.name
-    """  # noqa: S608
+    """
 
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """Counts, boards, what waits longest and what failed last; today begins at midnight UTC."""
