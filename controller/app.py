@@ -27,7 +27,7 @@ from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.database import Database
-from controller.gateways.postgres.holds import HoldStore
+from controller.gateways.postgres.demand import DemandStore
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.jobs import JobStore
 from controller.gateways.postgres.leader import Leadership
@@ -36,6 +36,7 @@ from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
+from controller.reconcile.beside import Beside
 from controller.reconcile.boards import BoardWatch
 from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
@@ -98,9 +99,8 @@ async def serve(
         if parts.receiver:
             routes += webhook_routes(Receiver(intake, settings, world.clock, metrics))
         if parts.controller:
-            loop = await stack.enter_async_context(
-                _controller(settings.file, database, intake, world, metrics)
-            )
+            opened = open_controller(settings.file, database, intake, world, metrics)
+            loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
             deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
             routes += page_routes(deps)
@@ -136,32 +136,51 @@ async def _run_loop(loop: Loop, stop: asyncio.Event) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The reconciler, wired."""
+
+    loop: Loop
+    beside: Beside
+    cluster: KubernetesGateway
+
+
 @asynccontextmanager
-async def _controller(
+async def open_controller(
     file: File, database: Database, intake: Intake, world: World, metrics: Metrics
-) -> AsyncIterator[Loop]:
-    """The reconciler with its gateways and its doorbell."""
+) -> AsyncIterator[Controller]:
+    """The reconciler with its gateways and its doorbell; its loop still has to be run."""
     bell = _Bell()
     async with AsyncExitStack() as stack:
         github = await stack.enter_async_context(_github(file, world.clock, metrics))
         cluster = await stack.enter_async_context(_cluster(file, world, bell.ring))
         clock, rng = world.clock, world.rng
-        jobs, workers, holds = JobStore(database), WorkerStore(database), HoldStore(database)
-        provisioner = Provisioner(file, github, cluster, workers, clock, rng, metrics, bell.ring)
-        pull = PullDeliveries(file, github, intake, clock, metrics)
+        jobs, workers = JobStore(database), WorkerStore(database)
+        beside = Beside(bell.ring)
+        provisioner = Provisioner(file, github, cluster, workers, clock, rng, metrics, beside)
+        pull = PullDeliveries(file, github, intake, clock, metrics, beside)
+
+        def in_flight() -> frozenset[str]:
+            return provisioner.in_flight
+
         sync_workers = SyncWorkers(
-            file, github, cluster, workers, clock, metrics, lambda: provisioner.in_flight
+            file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring
         )
-        demand = DemandMatch(file, jobs, workers, holds, github, cluster, provisioner, clock, metrics)
-        boards = BoardWatch(cluster, BoardStore(database), holds, clock, file.kubernetes.board_label)
-        gauges = Gauges(file, jobs, workers, metrics, clock)
+        demand = DemandMatch(
+            file, DemandStore(database), jobs, github, cluster, provisioner, clock, Gauges(file, metrics)
+        )
+
+        def held() -> frozenset[str]:
+            return demand.held
+
+        boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
+        sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
         steps = [
             Step("pull_deliveries", pull.run),
-            Step("sync_jobs", SyncJobs(file, jobs, github, clock, metrics).run),
+            Step("sync_jobs", sync_jobs.run),
             Step("sync_workers", sync_workers.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
-            Step("gauges", gauges.run),
         ]
 
         async def next_due(now: datetime) -> datetime | None:
@@ -169,11 +188,12 @@ async def _controller(
             return min(due, default=None)
 
         leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
-        loop = Loop(steps, leadership, provisioner, clock, metrics, file.timings.poll_interval, next_due)
+        interval = file.timings.poll_interval
+        loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, pull.pull)
         bell.loop = loop
         listener = asyncio.create_task(Listener(database, clock, loop.wake).run(), name="listener")
         try:
-            yield loop
+            yield Controller(loop, beside, cluster)
         finally:
             listener.cancel()
             await asyncio.gather(listener, return_exceptions=True)
@@ -283,12 +303,14 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
         cluster = await stack.enter_async_context(_cluster(settings.file, world, lambda: None))
         async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
             await cluster.synced()
-        jobs, workers, holds = JobStore(database), WorkerStore(database), HoldStore(database)
+        jobs, workers = JobStore(database), WorkerStore(database)
+        beside = Beside(lambda: None)
         provisioner = Provisioner(
-            settings.file, github, cluster, workers, world.clock, world.rng, metrics, lambda: None
+            settings.file, github, cluster, workers, world.clock, world.rng, metrics, beside
         )
+        gauges = Gauges(settings.file, metrics)
         demand = DemandMatch(
-            settings.file, jobs, workers, holds, github, cluster, provisioner, world.clock, metrics
+            settings.file, DemandStore(database), jobs, github, cluster, provisioner, world.clock, gauges
         )
         plan, _ = await demand.plan()
     print(describe_plan(plan, world.clock.now()))

@@ -168,6 +168,8 @@ def _covered(job: Job, supply: Sequence[Worker], stuck: bool) -> Skipped:
 
 
 def _stage(worker: Worker) -> str:
+    if worker.pod_ended_at is not None:
+        return "ended"
     if worker.online_at is not None:
         return "online"
     if worker.running_at is not None:

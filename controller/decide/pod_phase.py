@@ -34,7 +34,8 @@ def sync_pod_phases(view: View) -> Decided:
         if not pod.phase.ended:
             continue
         if worker.pod_ended_at is None:
-            changes.append(PodGone(worker.name, pod.finished_at or view.now))
+            unexplained = pod.phase is PodPhase.SUCCEEDED and worker.job_id is None
+            changes.append(PodGone(worker.name, pod.finished_at or view.now, look=unexplained))
         if worker.status.live:
             changes.extend(_ended(worker, pod, view))
     failed = {change.name for change in changes if isinstance(change, Fail)}

@@ -72,10 +72,14 @@ class SeePod:
 
 @dataclass(frozen=True, slots=True)
 class PodGone:
-    """The worker's pod has ended or is gone: it holds neither a slot nor a place under the cap."""
+    """The worker's pod has ended or is gone: it holds neither a slot nor a place under the cap.
+
+    `look` says that it ended well without a job that we know of: GitHub is asked before another one is made.
+    """
 
     name: str
     at: datetime
+    look: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Holds: what starts no new worker for now, for whichever reason. One check for all of them."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -54,6 +55,14 @@ class Holds:
     """All holds, by what they are on."""
 
     by_target: Mapping[tuple[HoldScope, str], tuple[Hold, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, holds: Iterable[Hold]) -> "Holds":
+        """Sort holds by what they are on."""
+        found: dict[tuple[HoldScope, str], list[Hold]] = defaultdict(list)
+        for hold in holds:
+            found[(hold.scope, hold.target)].append(hold)
+        return cls({target: tuple(each) for target, each in found.items()})
 
     def on(self, scope: HoldScope, target: str, now: datetime) -> Hold | None:
         """The hold in force that lasts longest, if any."""

@@ -23,7 +23,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What became of a batch of reservations; those in neither set met their entity's cap."""
+    """What became of a batch; those in neither set met their entity's cap, or their job is no longer pending."""
 
     written: frozenset[str]
     taken: frozenset[str]

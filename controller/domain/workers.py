@@ -120,10 +120,8 @@ class Worker:
 
     @property
     def free(self) -> bool:
-        """Whether GitHub may still give it a job: alive, not ending, bound to none."""
-        return (
-            self.status.live
-            and self.ending_reason is None
-            and self.job_id is None
-            and self.pod_ended_at is None
-        )
+        """Whether GitHub may still give it a job, or has and we have not heard: alive, not ending, unbound.
+
+        A live worker whose pod has ended is one that succeeded moments ago: `in_progress` is late or lost.
+        """
+        return self.status.live and self.ending_reason is None and self.job_id is None

@@ -10,7 +10,7 @@ from controller.ports.outside import (
     Random,
     Secret,
 )
-from controller.ports.store import Boards, Deliveries, Holds, Jobs, LockedWorkers, Workers
+from controller.ports.store import Boards, Deliveries, Demand, Jobs, LockedWorkers, Workers
 
 __all__ = [
     "Boards",
@@ -19,8 +19,8 @@ __all__ = [
     "Cluster",
     "CreatedPod",
     "Deliveries",
+    "Demand",
     "GitHub",
-    "Holds",
     "JitRunner",
     "Jobs",
     "LockedWorkers",

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 from controller.domain.boards import Board
 from controller.domain.changes import JobChange, WorkerChange
 from controller.domain.deliveries import Delivery, Outcome
-from controller.domain.holds import Holds as HoldSet
 from controller.domain.jobs import Job, Scope
 from controller.domain.reasons import Reason
 from controller.domain.reservations import Reservation, Reserved
+from controller.domain.supply import Supply
 from controller.domain.workers import Worker, WorkerStatus
 
 
@@ -37,16 +37,8 @@ class Deliveries(Protocol):
 class Jobs(Protocol):
     """Jobs as the reconciler reads and writes them."""
 
-    async def pending(self) -> list[Job]:
-        """All pending jobs, oldest first."""
-        ...
-
     async def due(self, now: datetime, limit: int) -> list[Job]:
         """Active jobs that have been silent for too long, the longest overdue first."""
-        ...
-
-    async def count_running(self) -> int:
-        """How many jobs run."""
         ...
 
     async def next_due(self, now: datetime) -> datetime | None:
@@ -65,10 +57,6 @@ class Jobs(Protocol):
         self, skips: Sequence[tuple[int, str | None, dict[str, Any], str | None]], epoch: int, now: datetime
     ) -> None:
         """Keep why each of these pending jobs gets no worker now (None: it gets one)."""
-        ...
-
-    async def suspended(self, installation_ids: Collection[int]) -> frozenset[int]:
-        """Which of these installations were suspended, by their latest event."""
         ...
 
 
@@ -142,9 +130,9 @@ class Boards(Protocol):
         ...
 
 
-class Holds(Protocol):
-    """Pauses, drains, breakers and quiet hours."""
+class Demand(Protocol):
+    """What demand_match reads."""
 
-    async def current(self) -> HoldSet:
-        """All holds."""
+    async def read(self) -> Supply:
+        """Pending jobs, workers and holds, as of one moment."""
         ...

@@ -1,21 +1,28 @@
 """Tells pages what the boards are doing: rows of `boards`, written on change by the leader."""
 
+from collections.abc import Callable
+
 from controller.decide.boards import describe_boards
 from controller.domain.boards import Board
 from controller.domain.constants import HEARTBEAT_EVERY
 from controller.domain.sightings import Unknown
-from controller.ports import Boards, Clock, Cluster, Holds
+from controller.ports import Boards, Clock, Cluster
 
 
 class BoardWatch:
     """One step of the loop."""
 
     def __init__(
-        self, cluster: Cluster, boards: Boards, holds: Holds, clock: Clock, board_label: str
+        self,
+        cluster: Cluster,
+        boards: Boards,
+        held: Callable[[], frozenset[str]],
+        clock: Clock,
+        board_label: str,
     ) -> None:
         self._cluster = cluster
         self._boards = boards
-        self._holds = holds
+        self._held = held
         self._clock = clock
         self._label = board_label
         self._written: dict[str, Board] | None = None
@@ -26,8 +33,7 @@ class BoardWatch:
         pods, nodes, now = self._cluster.pods(), self._cluster.nodes(), self._clock.now()
         if isinstance(pods, Unknown) or isinstance(nodes, Unknown):
             return
-        held = (await self._holds.current()).boards(now)
-        seen = {board.node: board for board in describe_boards(nodes, pods, held, self._label)}
+        seen = {board.node: board for board in describe_boards(nodes, pods, self._held(), self._label)}
         known = self._written if self._written is not None else dict.fromkeys(await self._boards.known())
         beat = now - self._beat_at >= HEARTBEAT_EVERY
         changed = [board for node, board in seen.items() if beat or known.get(node) != board]

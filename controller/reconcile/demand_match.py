@@ -6,15 +6,14 @@ from datetime import datetime
 from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, match_demand
 from controller.domain.constants import PROVISION_ONLY_SHARE
-from controller.domain.holds import Holds as HoldSet
 from controller.domain.jobs import Entity, Job
 from controller.domain.pools import Pool
 from controller.domain.sightings import Unknown
 from controller.domain.workers import Worker
-from controller.ports import Budget, Clock, Cluster, GitHub, Holds, Jobs, Workers
+from controller.ports import Budget, Clock, Cluster, Demand, GitHub, Jobs
+from controller.reconcile.gauges import Gauges
 from controller.reconcile.provision import Provisioner
 from controller.settings import File
-from controller.telemetry.metrics import Metrics
 
 
 class DemandMatch:
@@ -23,58 +22,56 @@ class DemandMatch:
     def __init__(
         self,
         file: File,
+        demand: Demand,
         jobs: Jobs,
-        workers: Workers,
-        holds: Holds,
         github: GitHub,
         cluster: Cluster,
         provisioner: Provisioner,
         clock: Clock,
-        metrics: Metrics,
+        gauges: Gauges,
     ) -> None:
         self._file = file
         self._catalogue = file.catalogue
+        self._demand = demand
         self._jobs = jobs
-        self._workers = workers
-        self._holds = holds
         self._github = github
         self._cluster = cluster
         self._provisioner = provisioner
         self._clock = clock
-        self._metrics = metrics
+        self._gauges = gauges
+        self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
-        plan, held = await self.plan()
+        plan, self.held = await self.plan()
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
         if plan.steps:
-            await self._provisioner.start(plan.steps, epoch, held)
+            await self._provisioner.start(plan.steps, epoch, self.held)
         return plan
 
     async def plan(self) -> tuple[Plan, frozenset[str]]:
         """What the next iteration would do, read-only; and the boards that are held."""
         now = self._clock.now()
-        jobs = await self._jobs.pending()
-        workers = await self._workers.current()
-        holds = await self._holds.current()
-        installations = {job.installation_id for job in jobs}
-        suspended = await self._jobs.suspended(installations) if installations else frozenset()
+        seen = await self._demand.read()
+        installations = {job.installation_id for job in seen.jobs}
+        held = seen.holds.boards(now)
         situation = Situation(
             now=now,
-            jobs=jobs,
-            workers=workers,
-            slots=self._slots(workers, holds, now),
+            jobs=seen.jobs,
+            workers=seen.workers,
+            slots=self._slots(seen.workers, held),
             catalogue=self._catalogue,
             share=self._share,
             allowed=self._allowed,
             apps={app_id: kind for kind, app_id in self._file.apps_by_type.items()},
             funds={each: funds_of(self._github.budget(each), now) for each in installations},
-            holds=holds,
-            suspended=suspended,
+            holds=seen.holds,
+            suspended=seen.suspended,
             fair=self._file.scheduling == "fair",
         )
-        return match_demand(situation), holds.boards(now)
+        self._gauges.show(seen, now)
+        return match_demand(situation), held
 
     def _share(self, entity: Entity) -> Share:
         limits = self._file.entities.limits(entity.name, entity.id)
@@ -83,7 +80,7 @@ class DemandMatch:
     def _allowed(self, job: Job) -> bool:
         return self._file.access.allows(job.entity.name, job.repo)
 
-    def _slots(self, workers: Sequence[Worker], holds: HoldSet, now: datetime) -> SlotMap | Unknown:
+    def _slots(self, workers: Sequence[Worker], held: frozenset[str]) -> SlotMap | Unknown:
         """Reserved workers whose pod the view does not show yet hold a slot of their pool."""
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         if isinstance(pods, Unknown):
@@ -98,7 +95,7 @@ class DemandMatch:
             and (pool := self._catalogue.named(worker.pool)) is not None
         ]
         every = [claim_of(pool) for pool in self._catalogue.pools]
-        return free_slots(nodes, pods, claims, holds.boards(now), every)
+        return free_slots(nodes, pods, claims, held, every)
 
 
 def claim_of(pool: Pool) -> Claim:

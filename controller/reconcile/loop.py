@@ -14,13 +14,14 @@ import structlog
 from controller.domain.status import LoopSnapshot
 from controller.errors import LeadershipLost, StoreUnavailable, clip
 from controller.ports import Clock
-from controller.reconcile.provision import Provisioner
+from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.redaction import redact
 
 log = structlog.get_logger()
 
 STANDBY_EVERY = timedelta(seconds=2)
+READY_LIMIT = timedelta(seconds=20)
 
 
 class Leadership(Protocol):
@@ -56,26 +57,38 @@ class Loop:
         self,
         steps: Sequence[Step],
         leadership: Leadership,
-        provisioner: Provisioner,
+        beside: Beside,
         clock: Clock,
         metrics: Metrics,
         poll_interval: timedelta,
         next_due: Callable[[datetime], Awaitable[datetime | None]],
+        prepare: Callable[[], Awaitable[object]],
     ) -> None:
         self._steps = steps
         self._leadership = leadership
-        self._provisioner = provisioner
+        self._beside = beside
         self._clock = clock
         self._metrics = metrics
         self._poll_interval = poll_interval
         self._next_due = next_due
+        self._prepare = prepare
         self._bell = asyncio.Event()
         self._started_at = clock.now()
         self._iterations = 0
         self._last_iteration_at: datetime | None = None
         self._last_error: str | None = None
         self._role_since = self._started_at
-        self.under_way: str | None = None
+        self._step: str | None = None
+
+    @property
+    def under_way(self) -> tuple[str, ...]:
+        """What would have to end before the program can."""
+        return (*((self._step,) if self._step else ()), *self._beside.under_way)
+
+    @property
+    def rung(self) -> bool:
+        """Whether somebody has asked for another iteration."""
+        return self._bell.is_set()
 
     def wake(self) -> None:
         """Have an iteration run soon; many calls make one."""
@@ -100,12 +113,10 @@ class Loop:
             while not stop.is_set():
                 await self.turn()
                 await self._pause(stopping)
-            self.under_way = "provisioning"
-            await self._provisioner.idle()
-            self.under_way = None
+            await self._beside.idle()
         finally:
             stopping.cancel()
-            await self._provisioner.stop()
+            await self._beside.stop()
             await self._leadership.drop()
 
     async def turn(self) -> None:
@@ -120,7 +131,10 @@ class Loop:
         except Exception as error:
             self._last_error = _text(error)
             log.exception("iteration.crashed")
-        self._metrics.leader.set(1 if self._leadership.epoch is not None else 0)
+        leads = self._leadership.epoch is not None
+        self._metrics.leader.set(1 if leads else 0)
+        if not leads:
+            self._metrics.clear_state()
 
     async def _lead(self) -> bool:
         led = self._leadership.epoch
@@ -130,7 +144,16 @@ class Loop:
         if leads and led is None:
             self._role_since = self._clock.now()
             log.info("leader.acquired", epoch=self._leadership.epoch)
+            await self._get_ready()
         return leads
+
+    async def _get_ready(self) -> None:
+        """Before the first iteration as leader: what was missed is pulled, or at least tried."""
+        try:
+            async with asyncio.timeout(READY_LIMIT.total_seconds()):
+                await self._prepare()
+        except TimeoutError:
+            log.warning("leader.not_prepared")
 
     async def _iterate(self) -> None:
         epoch = self._leadership.epoch
@@ -138,7 +161,7 @@ class Loop:
             return
         failed: str | None = None
         for step in self._steps:
-            self.under_way = step.name
+            self._step = step.name
             began = self._clock.now()
             try:
                 await step.run(epoch)
@@ -150,7 +173,7 @@ class Loop:
             self._metrics.iteration_seconds.labels(step.name).observe(
                 (self._clock.now() - began).total_seconds()
             )
-        self.under_way = None
+        self._step = None
         self._iterations += 1
         self._last_error = failed
         if failed is None:
@@ -158,11 +181,11 @@ class Loop:
 
     async def _stand_down(self, error: Exception) -> None:
         """Without the database, or after another process took over, nothing may be done outside."""
-        self.under_way = None
+        self._step = None
         self._last_error = _text(error)
         self._role_since = self._clock.now()
         log.warning("leader.stood_down", error=self._last_error)
-        await self._provisioner.stop()
+        await self._beside.stop()
         await self._leadership.drop()
 
     async def _pause(self, stopping: asyncio.Task[bool]) -> None:

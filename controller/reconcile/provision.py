@@ -7,7 +7,7 @@ or GitHubCleanup finds: a row without a pod, a runner without a live row, a pod 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,11 +27,10 @@ from controller.errors import (
     GitHubError,
     GitHubRefused,
     GitHubUnavailable,
-    LeadershipLost,
-    StoreError,
     clip,
 )
 from controller.ports import Clock, Cluster, GitHub, JitRunner, Random, Workers
+from controller.reconcile.beside import Beside
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.redaction import redact
@@ -64,7 +63,7 @@ class Provisioner:
         clock: Clock,
         rng: Random,
         metrics: Metrics,
-        wake: Callable[[], None],
+        beside: Beside,
     ) -> None:
         self._file = file
         self._github = github
@@ -73,14 +72,14 @@ class Provisioner:
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
-        self._wake = wake
+        self._beside = beside
         self._places = asyncio.Semaphore(file.limits.provision_concurrency)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._names: set[str] = set()
 
     @property
     def in_flight(self) -> frozenset[str]:
         """The workers whose provisioning is under way."""
-        return frozenset(self._tasks)
+        return frozenset(self._names)
 
     async def start(self, steps: Sequence[Step], epoch: int, held: frozenset[str]) -> int:
         """Reserve a name for every step and begin; how many were begun."""
@@ -99,18 +98,6 @@ class Provisioner:
             waiting = [orders[name][1] for name in reserved.taken]
         return begun
 
-    async def idle(self) -> None:
-        """Wait until nothing is under way."""
-        while self._tasks:
-            await asyncio.wait(list(self._tasks.values()))
-
-    async def stop(self) -> None:
-        """Drop what is under way: this process leads no more, its successor finds the rows."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
     def _reservation(self, step: Step) -> Reservation:
         job = step.job
         suffix = "".join(self._rng.choice(NAME_ALPHABET) for _ in range(NAME_SUFFIX_LENGTH))
@@ -128,23 +115,19 @@ class Provisioner:
         )
 
     def _begin(self, ordered: _Ordered) -> None:
-        task = asyncio.create_task(self._run(ordered), name=f"provision {ordered.name}")
-        self._tasks[ordered.name] = task
-        task.add_done_callback(lambda _: self._tasks.pop(ordered.name, None))
+        self._names.add(ordered.name)
+        self._beside.start(f"provision {ordered.name}", lambda: self._run(ordered))
 
-    async def _run(self, ordered: _Ordered) -> None:
-        """One worker, to its pod or to its failure; nothing escapes but cancellation."""
-        async with self._places:
-            try:
+    async def _run(self, ordered: _Ordered) -> bool:
+        """One worker, to its pod or to its failure; True if it failed, so that its job is tried again."""
+        try:
+            async with self._places:
                 await self._provision(ordered)
-            except (GitHubError, ClusterError) as error:
-                await self._give_up(ordered, error)
-            except LeadershipLost:
-                log.warning("provision.not_leading", worker=ordered.name)
-            except StoreError as error:
-                log.warning("provision.store_failed", worker=ordered.name, error=str(error))
-            except Exception:
-                log.exception("provision.crashed", worker=ordered.name)
+            return False
+        except (GitHubError, ClusterError) as error:
+            return await self._give_up(ordered, error)
+        finally:
+            self._names.discard(ordered.name)
 
     async def _provision(self, ordered: _Ordered) -> None:
         job, name, epoch = ordered.step.job, ordered.name, ordered.epoch
@@ -183,27 +166,21 @@ class Provisioner:
         except GitHubError as error:
             log.info("provision.runner_left", worker=ordered.name, error=str(error))
 
-    async def _give_up(self, ordered: _Ordered, error: ControllerError) -> None:
+    async def _give_up(self, ordered: _Ordered, error: ControllerError) -> bool:
         """The worker has failed; its job is tried again, at once or later."""
         why = clip(redact(str(error)))
         log.warning("worker.provision_failed", worker=ordered.name, error=why)
-        info = {"error": type(error).__name__, "message": why}
-        own_fault = isinstance(error, OWN_FAULT)
-        try:
-            failed = await self._workers.fail(
-                ordered.name,
-                Reason.PROVISION_FAILED,
-                info,
-                own_fault=own_fault,
-                epoch=ordered.epoch,
-                now=self._clock.now(),
-            )
-        except StoreError as store_error:
-            log.warning("provision.store_failed", worker=ordered.name, error=str(store_error))
-            return
+        failed = await self._workers.fail(
+            ordered.name,
+            Reason.PROVISION_FAILED,
+            {"error": type(error).__name__, "message": why},
+            own_fault=isinstance(error, OWN_FAULT),
+            epoch=ordered.epoch,
+            now=self._clock.now(),
+        )
         if failed:
             self._metrics.worker_failures_total.labels(Reason.PROVISION_FAILED.value).inc()
-        self._wake()
+        return failed
 
     def _order(self, ordered: _Ordered, jit: JitRunner) -> PodOrder:
         job, pool = ordered.step.job, self._file.pool_named(ordered.step.pool.name)

@@ -14,8 +14,9 @@ from controller.decide.deliveries import BadPayload, read_delivery
 from controller.domain.constants import DELIVERIES_KEPT, PULL_EVERY_PULL, PULL_EVERY_PUSH
 from controller.domain.deliveries import Delivery
 from controller.domain.sightings import DeliverySighting
-from controller.errors import GitHubError, StoreError
+from controller.errors import GitHubError
 from controller.ports import Clock, Deliveries, GitHub
+from controller.reconcile.beside import Beside
 from controller.settings import File, WebhookMode
 from controller.telemetry.metrics import Metrics
 
@@ -29,13 +30,20 @@ class PullDeliveries:
     """One step of the loop, at most every minute (15 s with `webhook: pull`)."""
 
     def __init__(
-        self, file: File, github: GitHub, deliveries: Deliveries, clock: Clock, metrics: Metrics
+        self,
+        file: File,
+        github: GitHub,
+        deliveries: Deliveries,
+        clock: Clock,
+        metrics: Metrics,
+        beside: Beside,
     ) -> None:
         self._file = file
         self._github = github
         self._deliveries = deliveries
         self._clock = clock
         self._metrics = metrics
+        self._beside = beside
         pull = file.webhook is WebhookMode.PULL
         self._every = PULL_EVERY_PULL if pull else PULL_EVERY_PUSH
         self._asked_at: datetime | None = None
@@ -46,16 +54,20 @@ class PullDeliveries:
         return None if self._asked_at is None else self._asked_at + self._every
 
     async def run(self, epoch: int) -> None:
-        """Take in what is missing, oldest first. `epoch` is not needed: taking in is idempotent."""
+        """Have the lists read if they are due; taking in is idempotent, so no epoch is needed."""
         now = self._clock.now()
-        if self._asked_at is not None and now - self._asked_at < self._every:
-            return
-        self._asked_at = now
+        if self._asked_at is None or now - self._asked_at >= self._every:
+            self._beside.start("pull_deliveries", self.pull)
+
+    async def pull(self) -> bool:
+        """Take in what is missing, oldest first. Taking in rings the doorbell, so nobody is woken here."""
+        now = self._asked_at = self._clock.now()
         for app in self._file.github.apps.values():
             try:
                 await self._pull(app.app_id, now)
             except GitHubError as error:
                 log.warning("deliveries.unknown", app_id=app.app_id, error=str(error))
+        return False
 
     async def _pull(self, app_id: str, now: datetime) -> None:
         """Where the last look ended well, this one goes on; the first goes back as far as we know nothing."""
@@ -82,10 +94,6 @@ class PullDeliveries:
             return
         delivery = Delivery(fetched.guid, app_id, fetched.event, "pull", notice)
         known_app, allowed = admit(notice, app_id, self._file.apps_by_type, self._file.access.allows)
-        try:
-            outcome = await self._deliveries.take(delivery, known_app=known_app, allowed=allowed, now=now)
-        except StoreError as error:
-            log.warning("delivery.not_stored", guid=listed.guid, error=str(error))
-            raise
+        outcome = await self._deliveries.take(delivery, known_app=known_app, allowed=allowed, now=now)
         self._metrics.deliveries_pulled_total.inc()
         log.info("delivery.pulled", guid=listed.guid, outcome=outcome.value)

@@ -1,4 +1,4 @@
-"""sync_jobs: ask GitHub about the jobs that have been silent, and only about those.
+"""sync_jobs: ask GitHub about the jobs that have been silent, and only about those; beside the loop.
 
 Due jobs of one run are asked with one request; a job missing there is asked for by its own GET before anything
 is concluded. An answer that does not come leaves the row as it is.
@@ -7,6 +7,7 @@ is concluded. An answer that does not come leaves the row as it is.
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 
@@ -18,6 +19,7 @@ from controller.domain.reasons import JobFailure
 from controller.domain.sightings import JobSighting
 from controller.errors import GitHubError, GitHubNotFound, InstallationGone, InstallationSuspended
 from controller.ports import Budget, Clock, GitHub, Jobs
+from controller.reconcile.beside import Beside
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
 
@@ -30,28 +32,38 @@ AT_ONCE = 8
 class SyncJobs:
     """One step of the loop."""
 
-    def __init__(self, file: File, jobs: Jobs, github: GitHub, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self, file: File, jobs: Jobs, github: GitHub, clock: Clock, metrics: Metrics, beside: Beside
+    ) -> None:
         self._stuck_age = file.timings.stuck_queued_age
         self._jobs = jobs
         self._github = github
         self._clock = clock
         self._metrics = metrics
+        self._beside = beside
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, epoch: int) -> None:
-        """Look at what is due, then write what was learnt."""
+        """Have GitHub asked about what is due."""
         due = await self._jobs.due(self._clock.now(), AT_MOST)
+        if due:
+            self._beside.start("sync_jobs", partial(self._repair, due, epoch))
+
+    async def _repair(self, due: Sequence[Job], epoch: int) -> bool:
+        """Look at these, then write what was learnt; True if a job got further."""
         runs: dict[tuple[int, str, int], list[Job]] = defaultdict(list)
         for job in due:
             if repair_allowed(self._github.budget(job.installation_id)):
                 runs[(job.installation_id, job.repo, job.run_id)].append(job)
         looks = await asyncio.gather(*(self._look(jobs, epoch) for jobs in runs.values()))
         changes = [change for look in looks for change in look]
-        for moved in await self._jobs.apply(changes, epoch, self._clock.now()):
+        applied = await self._jobs.apply(changes, epoch, self._clock.now())
+        for moved in applied:
             log.info("job.repaired", job_id=moved.job_id, change=type(moved).__name__)
             if isinstance(moved, Complete | FailJob):
                 conclusion = moved.conclusion if isinstance(moved, Complete) else moved.reason.value
                 self._metrics.jobs_finished_total.labels(_pool(due, moved.job_id), conclusion or "").inc()
+        return bool(applied)
 
     async def _look(self, jobs: Sequence[Job], epoch: int) -> list[JobChange]:
         async with self._places:

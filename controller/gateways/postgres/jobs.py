@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -24,10 +24,6 @@ class JobStore:
 
     PENDING = f"SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id"
 
-    async def pending(self) -> list[Job]:
-        """All pending jobs, oldest first."""
-        return await self._select(self.PENDING, {})
-
     DUE = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status IN ('pending', 'running') AND poll_at <= %(now)s
     ORDER BY poll_at LIMIT %(limit)s
@@ -40,14 +36,6 @@ class JobStore:
     async def _select(self, query: str, values: dict[str, Any]) -> list[Job]:
         async with self._database.transaction() as connection:
             return [job_of(row) for row in await (await connection.execute(query, values)).fetchall()]
-
-    RUNNING = "SELECT count(*) AS running FROM jobs WHERE status = 'running'"
-
-    async def count_running(self) -> int:
-        """How many jobs run."""
-        async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.RUNNING)).fetchone()
-            return row["running"] if row else 0
 
     NEXT_DUE = """
     SELECT min(retry_after) AS at FROM jobs
@@ -206,11 +194,3 @@ class JobStore:
         ORDER BY installation_id, id DESC
     ) latest WHERE kind = 'installation.suspend'
     """
-
-    async def suspended(self, installation_ids: Collection[int]) -> frozenset[int]:
-        """Which of these installations were suspended, by their latest event."""
-        async with self._database.transaction() as connection:
-            rows = await (
-                await connection.execute(self.SUSPENDED, {"ids": list(installation_ids)})
-            ).fetchall()
-            return frozenset(row["installation_id"] for row in rows)

@@ -70,8 +70,10 @@ class LockedRows:
         match change:
             case SeePod():
                 return await self._see_pod(change, now)
-            case PodGone(name, at):
+            case PodGone(name, at, look):
                 await self._run(self.LOOK_SOON, {"name": name, "at": now + AFTER_POD_ENDED})
+                if look:
+                    await self._run(self.LOOK_NOW, {"name": name, "now": now})
                 return await self._run(self.POD_GONE, {"name": name, "at": at, "now": now})
             case Finish(name):
                 return await self._finish(name, now)
@@ -99,6 +101,11 @@ class LockedRows:
     """
     LOOK_SOON = """
     UPDATE jobs SET poll_at = LEAST(poll_at, %(at)s) WHERE runner_name = %(name)s AND status = 'running'
+    """
+    LOOK_NOW = """
+    UPDATE jobs j SET poll_at = %(now)s FROM workers w
+    WHERE w.name = %(name)s AND j.status = 'pending' AND j.entity_id = w.entity_id AND j.labels = w.labels
+      AND (w.repo IS NULL OR j.repo = w.repo)
     """
     FINISH = """
     UPDATE workers SET status = 'completed', completed_at = %(now)s, updated_at = %(now)s

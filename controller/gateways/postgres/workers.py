@@ -66,6 +66,7 @@ class WorkerStore:
             found.add(Scope(row["app_id"], row["installation_id"], entity, repo))
         return frozenset(found)
 
+    STILL_PENDING = "SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending'"
     HELD = """
     SELECT count(*) AS held FROM workers WHERE entity_id = %(entity_id)s AND name IN (
         SELECT name FROM workers WHERE status IN ('pending', 'running') AND pod_ended_at IS NULL
@@ -84,7 +85,10 @@ class WorkerStore:
         written: set[str] = set()
         taken: set[str] = set()
         async with self._database.leading(epoch) as connection:
-            for order in orders:
+            made_for = {"job_ids": [order.made_for for order in orders]}
+            rows = await (await connection.execute(self.STILL_PENDING, made_for)).fetchall()
+            wanted = {row["job_id"] for row in rows}
+            for order in (order for order in orders if order.made_for in wanted):
                 if order.max_workers is not None and await self._held(connection, order) >= order.max_workers:
                     continue
                 cursor = await connection.execute(self.RESERVE, self._values(order, now))

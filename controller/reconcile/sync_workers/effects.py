@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from typing import Any, assert_never
 
 import structlog
@@ -18,8 +19,9 @@ from controller.domain.changes import (
     ForceDeletePod,
 )
 from controller.domain.constants import CALL_DEADLINE
-from controller.errors import ControllerError, LeadershipLost, RunnerBusy, StoreError
+from controller.errors import RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
+from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.redaction import redact
 
@@ -29,16 +31,24 @@ AT_ONCE = 16
 
 
 class Effects:
-    """Carries effects out, concurrently, each with a deadline."""
+    """Carries effects out beside the loop, each with a deadline."""
 
     def __init__(
-        self, github: GitHub, cluster: Cluster, workers: Workers, clock: Clock, metrics: Metrics
+        self,
+        github: GitHub,
+        cluster: Cluster,
+        workers: Workers,
+        clock: Clock,
+        metrics: Metrics,
+        beside: Beside,
     ) -> None:
         self._github = github
         self._cluster = cluster
         self._workers = workers
         self._clock = clock
         self._metrics = metrics
+        self._beside = beside
+        self._places = asyncio.Semaphore(AT_ONCE)
         self._absent: set[str] = set()
 
     def take_absent(self) -> frozenset[str]:
@@ -46,30 +56,26 @@ class Effects:
         absent, self._absent = frozenset(self._absent), set()
         return absent
 
-    async def carry_out(self, effects: Iterable[Effect], epoch: int) -> None:
-        """Do them all; one that fails is logged and decided again next time."""
-        places = asyncio.Semaphore(AT_ONCE)
+    def begin(self, effects: Iterable[Effect], epoch: int) -> None:
+        """Begin them all; one that is under way since an earlier iteration is not begun twice."""
+        for effect in effects:
+            name = f"{type(effect).__name__} {effect.name}"
+            self._beside.start(name, partial(self._carry_out, effect, epoch))
 
-        async def one(effect: Effect) -> None:
-            async with places:
-                try:
-                    async with asyncio.timeout(CALL_DEADLINE.total_seconds()):
-                        await self._do(effect, epoch)
-                except LeadershipLost:
-                    raise
-                except (ControllerError, TimeoutError) as error:
-                    why = redact(str(error)) or type(error).__name__
-                    log.warning("effect.failed", effect=type(effect).__name__, name=effect.name, error=why)
+    async def _carry_out(self, effect: Effect, epoch: int) -> bool:
+        async with self._places:
+            try:
+                async with asyncio.timeout(CALL_DEADLINE.total_seconds()):
+                    return await self._do(effect, epoch)
+            except TimeoutError:
+                log.warning("effect.timed_out", effect=type(effect).__name__, name=effect.name)
+                return False
 
-        results = await asyncio.gather(*(one(effect) for effect in effects), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-
-    async def _do(self, effect: Effect, epoch: int) -> None:
+    async def _do(self, effect: Effect, epoch: int) -> bool:
+        """Carry one out; True if the next iteration has something new to decide upon."""
         match effect:
             case EndRunnerThenPod():
-                await self._kill(effect, epoch)
+                return await self._kill(effect, epoch)
             case EndPod(name, reason, accepted):
                 await self._end_pod(name, reason, accepted=accepted)
             case ForceDeletePod(name):
@@ -79,14 +85,16 @@ class Effects:
             case DeleteRunner():
                 await self._delete_leftover(effect)
             case CollectReport(name):
-                await self._collect(name, epoch)
+                await self._workers.keep_report(name, await self._report(name), epoch, self._clock.now())
             case AskForPod(name):
                 if await self._cluster.get_pod(name) is None:
                     self._absent.add(name)
+                    return True
             case _:
                 assert_never(effect)
+        return False
 
-    async def _kill(self, kill: EndRunnerThenPod, epoch: int) -> None:
+    async def _kill(self, kill: EndRunnerThenPod, epoch: int) -> bool:
         """Delete the runner, end the pod, mark the worker failed. A busy runner is left alone."""
         runner_id = kill.runner_id
         if runner_id is None:
@@ -99,7 +107,7 @@ class Effects:
                 self._metrics.kills_refused_total.inc()
                 log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
                 await self._workers.drop_intent(kill.name, epoch, self._clock.now())
-                return
+                return False
         info = await self._report(kill.name) if kill.pod_seen else {}
         if kill.pod_seen:
             await self._end_pod(kill.name, kill.reason.value, accepted=kill.pod_accepted)
@@ -107,6 +115,7 @@ class Effects:
         if await self._workers.fail(kill.name, kill.reason, info, own_fault=False, epoch=epoch, now=now):
             self._metrics.worker_failures_total.labels(kill.reason.value).inc()
             log.info("worker.killed", worker=kill.name, reason=kill.reason.value)
+        return True
 
     async def _end_pod(self, name: str, reason: str, *, accepted: bool) -> None:
         """A pod that no kubelet has taken would never notice a deadline: it is deleted."""
@@ -121,15 +130,6 @@ class Effects:
             log.info("runner.deleted", runner=leftover.name, entity=leftover.scope.entity.name)
         except RunnerBusy:
             log.info("runner.busy", runner=leftover.name)
-
-    async def _collect(self, name: str, epoch: int) -> None:
-        info = await self._report(name)
-        try:
-            await self._workers.keep_report(name, info, epoch, self._clock.now())
-        except LeadershipLost:
-            raise
-        except StoreError as error:
-            log.warning("report.not_kept", worker=name, error=str(error))
 
     async def _report(self, name: str) -> dict[str, Any]:
         """What the pod tells, without secrets."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 
@@ -17,7 +18,8 @@ from controller.domain.sightings import Unknown
 from controller.domain.views import HealthLimits, RunnerList
 from controller.domain.workers import Worker
 from controller.errors import GitHubError
-from controller.ports import Budget, GitHub, Workers
+from controller.ports import Budget, Clock, GitHub, Workers
+from controller.reconcile.beside import Beside
 
 log = structlog.get_logger()
 
@@ -26,38 +28,49 @@ AT_ONCE = 8
 
 
 class RunnerLists:
-    """Reads lists for the health checks and for GitHubCleanup, no more often than needed."""
+    """Has lists read beside the loop, for the health checks and for GitHubCleanup, no more often than needed."""
 
     def __init__(
-        self, github: GitHub, workers: Workers, limits: HealthLimits, suspects: Callable[[Scope], bool]
+        self,
+        github: GitHub,
+        workers: Workers,
+        limits: HealthLimits,
+        suspects: Callable[[Scope], bool],
+        clock: Clock,
+        beside: Beside,
     ) -> None:
         self._github = github
         self._workers = workers
         self._limits = limits
         self._suspects = suspects
+        self._clock = clock
+        self._beside = beside
         self._read_at: dict[Scope, datetime] = {}
         self._looks: dict[Scope, int] | None = None  # how many more looks each scope gets; None: just started
+        self._fresh: dict[Scope, RunnerList] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
 
     def worth_a_look(self, scopes: Iterable[Scope]) -> None:
-        """Workers have ended there: their runners may have stayed behind."""
+        """Workers have failed there: their runners may have stayed behind. In a while; GitHub clears up itself."""
         for scope in scopes:
             if self._looks is not None:
                 self._looks[scope] = LOOKS
+                self._read_at.setdefault(scope, self._clock.now())
 
-    async def read(self, workers: Iterable[Worker], now: datetime) -> dict[Scope, RunnerList]:
-        """The lists that are due; one that fails or is not allowed is Unknown."""
+    def take(self) -> dict[Scope, RunnerList]:
+        """The lists that came in since the last call; one that failed is Unknown."""
+        fresh, self._fresh = self._fresh, {}
+        return fresh
+
+    async def refresh(self, workers: Iterable[Worker]) -> None:
+        """Have those read that are due."""
+        now = self._clock.now()
         if self._looks is None:
             recent = await self._workers.scopes(now - CLEANUP_SCOPE_AGE)
             self._looks = dict.fromkeys(recent, LOOKS)
-        due = [scope for scope in self._wanted(workers, now) if self._allowed(scope, now)]
-        lists = await asyncio.gather(*(self._read(scope) for scope in due))
-        found = dict(zip(due, lists, strict=True))
-        for scope, listed in found.items():
-            self._read_at[scope] = now
-            if not isinstance(listed, Unknown) and not self._suspects(scope):
-                self._looks[scope] = max(0, self._looks.get(scope, 0) - 1)
-        return found
+        for scope in self._wanted(workers, now):
+            if self._allowed(scope, now):
+                self._beside.start(f"list runners {scope}", partial(self._read, scope))
 
     def _wanted(self, workers: Iterable[Worker], now: datetime) -> set[Scope]:
         wanted = {worker.scope for worker in workers if self._unheard(worker, now)}
@@ -81,13 +94,18 @@ class RunnerLists:
     def _allowed(self, scope: Scope, now: datetime) -> bool:
         return cleanup_allowed(self._github.budget(scope.installation_id), now)
 
-    async def _read(self, scope: Scope) -> RunnerList:
+    async def _read(self, scope: Scope) -> bool:
         async with self._places:
+            self._read_at[scope] = self._clock.now()
             try:
-                return await self._github.list_runners(scope)
+                self._fresh[scope] = await self._github.list_runners(scope)
             except GitHubError as error:
                 log.warning("runners.unknown", entity=scope.entity.name, error=str(error))
-                return Unknown(str(error))
+                self._fresh[scope] = Unknown(str(error))
+                return False
+        if self._looks is not None and not self._suspects(scope):
+            self._looks[scope] = max(0, self._looks.get(scope, 0) - 1)
+        return True
 
 
 def cleanup_allowed(budget: Budget, now: datetime) -> bool:

@@ -1,17 +1,17 @@
 """The step itself: observe without the lock, decide and write under it, act after it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
-from controller.domain.changes import Decided, Effect, Fail, Finish
+from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
 from controller.domain.constants import SECRET_SWEEP_AGE
 from controller.domain.sightings import PodView, Unknown
 from controller.domain.views import View
 from controller.domain.workers import Adopted, Worker
-from controller.errors import ClusterError
 from controller.ports import Clock, Cluster, GitHub, LockedWorkers, Workers
+from controller.reconcile.beside import Beside
 from controller.reconcile.sync_workers.delete_terminal_pods import delete_terminal_pods
 from controller.reconcile.sync_workers.effects import Effects
 from controller.reconcile.sync_workers.github_cleanup import GitHubCleanup
@@ -40,6 +40,8 @@ class SyncWorkers:
         clock: Clock,
         metrics: Metrics,
         in_flight: Callable[[], frozenset[str]],
+        beside: Beside,
+        wake: Callable[[], None],
     ) -> None:
         self._limits = file.health_limits
         self._cluster = cluster
@@ -48,8 +50,10 @@ class SyncWorkers:
         self._metrics = metrics
         self._in_flight = in_flight
         self._cleanup = GitHubCleanup(file.names)
-        self._lists = RunnerLists(github, workers, self._limits, self._cleanup.suspects)
-        self._effects = Effects(github, cluster, workers, clock, metrics)
+        self._lists = RunnerLists(github, workers, self._limits, self._cleanup.suspects, clock, beside)
+        self._effects = Effects(github, cluster, workers, clock, metrics, beside)
+        self._beside = beside
+        self._wake = wake
         self._swept_at = clock.now()
         self._phases: tuple[Phase, ...] = (
             orphan_sweep,
@@ -62,9 +66,7 @@ class SyncWorkers:
 
     async def run(self, epoch: int) -> None:
         """Bring rows, pods and runners into agreement once."""
-        began = self._clock.now()
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
-        runners = await self._lists.read(await self._workers.current(), began)
         ours = self._ours(pods)
         at_work = [name for name in ours if not isinstance(pods, Unknown) and not pods.pods[name].phase.ended]
         effects: list[Effect] = []
@@ -77,7 +79,7 @@ class SyncWorkers:
                 pods=pods,
                 nodes=nodes,
                 limits=self._limits,
-                runners=runners,
+                runners=self._lists.take(),
                 ours=ours,
                 absent=self._effects.take_absent(),
                 in_flight=self._in_flight(),
@@ -89,8 +91,9 @@ class SyncWorkers:
                 effects.extend(outcome.effects)
             self._metrics.workers_lock_seconds.observe((self._clock.now() - now).total_seconds())
         self._note(decided, rows)
-        await self._effects.carry_out(effects, epoch)
-        await self._sweep_secrets(pods)
+        self._effects.begin(effects, epoch)
+        await self._lists.refresh(rows.values())
+        self._sweep_secrets()
 
     def _ours(self, pods: PodView | Unknown) -> dict[str, Adopted | None]:
         if isinstance(pods, Unknown):
@@ -99,31 +102,34 @@ class SyncWorkers:
             pod.name: self._cluster.identify(pod) for pod in pods.pods.values() if self._cluster.ours(pod)
         }
 
-    def _note(self, decided: list[Decided], rows: dict[str, Worker]) -> None:
-        """Log and count the endings, and have their scopes looked at."""
+    def _note(self, decided: list[Decided], rows: Mapping[str, Worker]) -> None:
+        """Log and count the endings, have scopes of failed workers looked at, and ask about odd endings soon."""
         scopes = set()
         for change in (change for outcome in decided for change in outcome.changes):
-            if isinstance(change, Fail):
-                self._metrics.worker_failures_total.labels(change.reason.value).inc()
-                log.info("worker.failed", worker=change.name, reason=change.reason.value)
-            elif isinstance(change, Finish):
-                log.info("worker.completed", worker=change.name)
-            else:
-                continue
-            scopes.add(rows[change.name].scope)
+            match change:
+                case Fail(name, reason):
+                    self._metrics.worker_failures_total.labels(reason.value).inc()
+                    log.info("worker.failed", worker=name, reason=reason.value)
+                    scopes.add(rows[name].scope)
+                case Finish(name):
+                    log.info("worker.completed", worker=name)
+                case PodGone(look=True):
+                    self._wake()
         self._lists.worth_a_look(scopes)
 
-    async def _sweep_secrets(self, pods: PodView | Unknown) -> None:
+    def _sweep_secrets(self) -> None:
         """Every few minutes: Secrets of ours that neither a pod nor a live row needs."""
         now = self._clock.now()
-        if isinstance(pods, Unknown) or now - self._swept_at < SECRET_SWEEP_AGE:
-            return
-        self._swept_at = now
-        try:
-            secrets = await self._cluster.list_secrets()
-            live = {worker.name for worker in await self._workers.current()} | self._in_flight()
-            for name in find_lost_secrets(secrets, pods, live, now):
-                await self._cluster.delete_secret(name)
-                log.info("secret.deleted", name=name)
-        except ClusterError as error:
-            log.warning("secret.sweep_failed", error=str(error))
+        if now - self._swept_at >= SECRET_SWEEP_AGE and self._beside.start("sweep secrets", self._sweep):
+            self._swept_at = now
+
+    async def _sweep(self) -> bool:
+        secrets = await self._cluster.list_secrets()
+        live = {worker.name for worker in await self._workers.current()} | self._in_flight()
+        pods = self._cluster.pods()  # seen after the Secrets: a pod that is missing now was never made
+        if isinstance(pods, Unknown):
+            return False
+        for name in find_lost_secrets(secrets, pods, live, self._clock.now()):
+            await self._cluster.delete_secret(name)
+            log.info("secret.deleted", name=name)
+        return False
