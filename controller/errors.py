@@ -1,27 +1,28 @@
 """The error tree. Gateways raise only these, chained to their cause, with text clipped.
 
-    ControllerError
-    ├── ConfigError                 the settings are wrong; exit code 2, all mistakes at once
-    ├── GitHubError                 GitHub answered badly or not at all
-    │   ├── GitHubUnavailable       timeout, connection error, 5xx: the effect may have happened
-    │   ├── GitHubNotFound          404: gone, or this token may not see it
-    │   ├── GitHubForbidden         401, or 403 without a rate-limit sign: a permission is missing
-    │   ├── InstallationSuspended   403 on minting a token
-    │   ├── InstallationGone        404 on minting a token
-    │   ├── GitHubConflict          409: a runner of that name exists already
-    │   ├── GitHubRefused           422 and other 4xx: the same request will be refused again
-    │   ├── RunnerBusy              422 on deleting a runner: it runs a job
-    │   └── RateLimited             403/429 with a limit sign; `until` says when to come back
-    ├── ClusterError                Kubernetes answered badly or not at all
-    │   ├── ClusterUnavailable      timeout, connection error, 5xx, 429: the effect may have happened
-    │   ├── ClusterNotFound         404
-    │   ├── ClusterConflict         409: exists already, or changed meanwhile
-    │   ├── ClusterForbidden        401/403: an RBAC verb is missing, or a policy refuses the pod
-    │   └── ClusterRefused          400/422 and other 4xx: the same request will be refused again
-    └── StoreError                  PostgreSQL answered badly or not at all
-        ├── StoreUnavailable        connection lost, timeout, lock not had in time, serialization failure
-        ├── LeadershipLost          another process leads with a newer epoch: nothing was written
-        └── SchemaMismatch          the database no longer serves this program
+ControllerError
+├── ConfigError                 the settings are wrong; exit code 2, all mistakes at once
+├── GitHubError                 GitHub answered badly or not at all
+│   ├── GitHubUnavailable       timeout, connection error, 5xx: the effect may have happened
+│   ├── GitHubNotFound          404: gone, or this token may not see it
+│   ├── GitHubForbidden         401, or 403 without a rate-limit sign: a permission is missing
+│   ├── InstallationSuspended   403 on minting a token
+│   ├── InstallationGone        404 on minting a token
+│   ├── GitHubConflict          409: a runner of that name exists already
+│   ├── GitHubRefused           422 and other 4xx: the same request will be refused again
+│   ├── RunnerBusy              422 on deleting a runner: it runs a job
+│   └── RateLimited             403/429 with a limit sign; `until` says when to come back
+├── ClusterError                Kubernetes answered badly or not at all
+│   ├── ClusterUnavailable      timeout, connection error, 5xx, 429: the effect may have happened
+│   ├── ClusterNotFound         404
+│   ├── ClusterConflict         409: exists already, or changed meanwhile
+│   ├── ClusterForbidden        401/403: an RBAC verb is missing, or a policy refuses the pod
+│   └── ClusterRefused          400/422 and other 4xx: the same request will be refused again
+└── StoreError                  PostgreSQL answered badly or not at all
+    ├── StoreUnavailable        connection lost, timeout, lock not had in time, serialization failure
+    ├── CapReached              the entity has as many workers as it may have
+    ├── LeadershipLost          another process leads with a newer epoch: nothing was written
+    └── SchemaMismatch          the database no longer serves this program
 """
 
 from datetime import datetime

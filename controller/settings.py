@@ -26,6 +26,9 @@ from pydantic.alias_generators import to_camel
 
 from controller.domain.durations import parse_duration
 from controller.domain.jobs import EntityType, LabelSet, normalise_labels
+from controller.domain.pools import Catalogue
+from controller.domain.pools import Pool as DomainPool
+from controller.domain.views import HealthLimits
 from controller.domain.workers import NAME_SUFFIX_LENGTH, NameRule
 from controller.errors import ConfigError
 from controller.ports import Secret
@@ -144,6 +147,18 @@ class Pool(Model):
     def label_sets(self) -> tuple[LabelSet, ...]:
         """The label sets this pool serves, in the form in which they are compared."""
         return tuple(normalise_labels(labels) for labels in self.labels)
+
+    def as_domain(self, board_label: str) -> DomainPool:
+        """The pool as far as decisions need it."""
+        return DomainPool(
+            name=self.name,
+            board=self.board,
+            label_sets=self.label_sets,
+            image=self.image,
+            selector={**self.node_selector, board_label: self.board},
+            tolerations=tuple(self.tolerations),
+            registration_timeout=self.registration_timeout,
+        )
 
     @property
     def pull_policy(self) -> str:
@@ -286,9 +301,34 @@ class File(Model):
         name = self.github.runner_group
         return name if self.environment == "prod" else f"{name} ({self.environment})"
 
-    def pool_for(self, labels: LabelSet) -> Pool | None:
-        """The pool that serves exactly this label set."""
-        return next((pool for pool in self.pools if labels in pool.label_sets), None)
+    @property
+    def instance(self) -> str:
+        """By which our pods and Secrets are told from another installation's."""
+        return self.names.stem
+
+    @property
+    def apps_by_type(self) -> dict[EntityType, str]:
+        """Which App serves which kind of account."""
+        return {kind: app.app_id for kind, app in self.github.apps.items()}
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The pools, as far as decisions need them."""
+        label = self.kubernetes.board_label
+        return Catalogue(tuple(pool.as_domain(label) for pool in self.pools))
+
+    @property
+    def health_limits(self) -> HealthLimits:
+        """The durations that the health checks go by."""
+        given = {p.name: p.registration_timeout for p in self.pools if p.registration_timeout is not None}
+        return HealthLimits(
+            registration=self.timings.registration_timeout,
+            idle=self.timings.idle_timeout,
+            pod_pending=self.timings.pod_pending_timeout,
+            drain=self.timings.drain_timeout,
+            pod_delete_grace=self.timings.pod_delete_grace,
+            registration_by_pool=given,
+        )
 
     def pool_named(self, name: str | None) -> Pool | None:
         """The pool of that name, unless it was removed from the file."""

@@ -27,6 +27,18 @@ class _Server(uvicorn.Server):
         await self.on_tick(0)
         await self.stop.wait()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own, without its pauses of a tenth of a second: here every connection is cut already."""
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
+        if self.server_state.tasks:
+            _, slow = await asyncio.wait(
+                self.server_state.tasks, timeout=self.config.timeout_graceful_shutdown
+            )
+            for task in slow:
+                task.cancel()
+        await self.lifespan.shutdown()
+
 
 @contextlib.asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:

@@ -125,7 +125,7 @@ class SlotMap:
         """Say what the boards of a kind are doing."""
         wanted = tuple(selector.items())
         states = Counter(
-            self._state(node, tolerations) for node in self.fleet.nodes.values() if _matches(node, wanted)
+            self.state(node, tolerations) for node in self.fleet.nodes.values() if _matches(node, wanted)
         )
         return Boards(
             total=states.total(),
@@ -133,7 +133,8 @@ class SlotMap:
             states=dict(states),
         )
 
-    def _state(self, node: Node, tolerations: Sequence[Toleration]) -> BoardState:
+    def state(self, node: Node, tolerations: Sequence[Toleration] = ()) -> BoardState:
+        """What a board is doing, as far as pods with these tolerations are concerned."""
         if node.unreachable:
             return BoardState.UNREACHABLE
         if not node.ready:

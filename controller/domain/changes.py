@@ -1,10 +1,12 @@
 """Decisions as values: what sync_jobs and sync_workers want done. Each is applied by one guarded statement."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from controller.domain.jobs import Scope
 from controller.domain.reasons import JobFailure, Reason
+from controller.domain.workers import Adopted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,83 @@ JobChange = Hear | Start | Complete | FailJob | Suspect
 
 
 @dataclass(frozen=True, slots=True)
+class SeePod:
+    """The worker's pod was seen: whichever of these times and places is not known yet is now."""
+
+    name: str
+    pod_at: datetime
+    create_rv: int
+    node: str | None
+    running_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """The worker's pod has ended or is gone: it holds neither a slot nor a place under the cap."""
+
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The worker has done its work."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The worker ended other than well."""
+
+    name: str
+    reason: Reason
+    info: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Intend:
+    """A kill is decided; it is carried out after the commit, by this leader or the next."""
+
+    name: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRunner:
+    """What GitHub's runner list said of the worker's runner."""
+
+    name: str
+    at: datetime
+    listed: bool
+    online: bool
+    busy: bool
+    runner_id: int | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """A live pod of ours without a row: the database was restored; make the row from the pod."""
+
+    worker: Adopted
+    pod_at: datetime
+    create_rv: int
+
+
+WorkerChange = SeePod | PodGone | Finish | Fail | Intend | ReadRunner | Adopt
+
+
+@dataclass(frozen=True, slots=True)
 class EndRunnerThenPod:
     """Carry out a kill intent: delete the runner, end the pod, mark the worker failed."""
 
     name: str
     reason: Reason
+    scope: Scope
+    runner_id: int | None
+    pod_seen: bool
+    pod_accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +186,11 @@ class AskForPod:
 
 
 Effect = EndRunnerThenPod | EndPod | ForceDeletePod | DeletePod | DeleteRunner | CollectReport | AskForPod
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What one phase of sync_workers wants: rows to change under the lock, effects for after the commit."""
+
+    changes: tuple[WorkerChange, ...] = ()
+    effects: tuple[Effect, ...] = ()

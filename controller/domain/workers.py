@@ -47,6 +47,21 @@ class NameRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted:
+    """What a pod says of the worker it is."""
+
+    name: str
+    entity: Entity
+    app_id: str
+    installation_id: int
+    labels: LabelSet
+    pool: str
+    image: str
+    repo: str | None
+    runner_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Worker:
     """A row of `workers`, with the job that GitHub bound to it (from `jobs.runner_name`)."""
 
@@ -92,6 +107,16 @@ class Worker:
     def scope(self) -> Scope:
         """Where this worker's runner is registered."""
         return Scope(self.app_id, self.installation_id, self.entity, self.key.repo)
+
+    @property
+    def bound(self) -> bool:
+        """Whether GitHub gave it a job that has not ended."""
+        return self.job_status is JobStatus.RUNNING
+
+    @property
+    def holds_pod(self) -> bool:
+        """Whether its pod, seen or on its way, still takes a board."""
+        return self.pod_ended_at is None and (self.status.live or self.pod_at is not None)
 
     @property
     def free(self) -> bool:

@@ -11,9 +11,12 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
+import structlog
 from kubernetes.aio.client import ApiClient
 
+from controller.domain.orders import PodOrder
 from controller.domain.sightings import Node, NodeView, Pod, PodReport, PodView, Unknown
+from controller.domain.workers import Adopted
 from controller.errors import ClusterConflict, ClusterError, ClusterNotFound
 from controller.gateways.kubernetes.changes import node_matters, pod_matters
 from controller.gateways.kubernetes.parse import (
@@ -24,13 +27,23 @@ from controller.gateways.kubernetes.parse import (
     parse_pod,
     parse_time,
 )
-from controller.gateways.kubernetes.pod import ENDING_REASON, JIT_KEY, belongs_to, instance_labels
+from controller.gateways.kubernetes.pod import (
+    ENDING_REASON,
+    JIT_KEY,
+    adopted_fields,
+    belongs_to,
+    instance_labels,
+    make_pod,
+    runner_labels,
+)
 from controller.gateways.kubernetes.report import LOG_BYTES, LOG_LINES, make_report
 from controller.gateways.kubernetes.watch import PAGE, Kind, WatchCache, WatchLimits
 from controller.gateways.kubernetes.wire import MERGE_PATCH, METADATA_ONLY, Call, Wire, path
 from controller.ports import Clock, CreatedPod, Random, Secret
 
 CALL_DEADLINE = timedelta(seconds=10)
+
+log = structlog.get_logger()
 
 
 class KubernetesGateway:
@@ -89,6 +102,24 @@ class KubernetesGateway:
         """All nodes from the watch cache."""
         seen = self._nodes.snapshot()
         return seen if isinstance(seen, Unknown) else NodeView(seen, self._nodes.version)
+
+    def ours(self, pod: Pod) -> bool:
+        """Whether this installation made the pod."""
+        return belongs_to(pod.labels, self._instance)
+
+    def identify(self, pod: Pod) -> Adopted | None:
+        """The worker that a pod of ours says it is; None when it does not tell enough."""
+        return adopted_fields(pod) if self.ours(pod) else None
+
+    async def provision_runner(self, order: PodOrder, config: Secret) -> CreatedPod:
+        """Make the Secret with the JIT config, the pod, and the pod the owner of the Secret."""
+        await self.create_secret(order.name, config, runner_labels(order))
+        created = await self.create_pod(make_pod(order))
+        try:
+            await self.own_secret(order.name, created.uid)
+        except ClusterError as error:  # the pod runs all the same; a Secret that outlives it is swept
+            log.warning("secret.not_owned", worker=order.name, error=str(error))
+        return created
 
     async def create_secret(self, name: str, config: Secret, labels: Mapping[str, str]) -> None:
         """Create (or replace the data of) the Secret that carries the JIT config under key `jitconfig`."""

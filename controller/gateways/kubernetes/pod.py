@@ -7,11 +7,12 @@ database can be adopted. Nothing secret does: the JIT config comes from a Secret
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from controller.domain.jobs import Entity, EntityType, LabelSet, normalise_labels
+from controller.domain.jobs import Entity, EntityType, normalise_labels
+from controller.domain.orders import PodOrder
 from controller.domain.sightings import Pod
+from controller.domain.workers import Adopted
 
 DOMAIN = "riseproject.dev"
 APP = "rise-riscv-runner"
@@ -27,54 +28,6 @@ JIT_KEY = "jitconfig"
 JIT_VARIABLE = "RUNNER_JITCONFIG"
 TERMINATION_GRACE_SECONDS = 30
 LABEL_LENGTH = 63
-
-
-@dataclass(frozen=True, slots=True)
-class PodOrder:
-    """All that a runner pod is made from, in plain values."""
-
-    name: str
-    instance: str
-    image: str
-    pool: str
-    board: str
-    entity: Entity
-    app_id: str
-    installation_id: int
-    labels: LabelSet
-    board_label: str = f"{DOMAIN}/board"
-    resource: str = "riseproject.com/runner"
-    repo: str | None = None
-    job_url: str | None = None
-    runner_id: int | None = None
-    image_pull_policy: str = "Always"
-    image_pull_secrets: Sequence[str] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    held_nodes: Sequence[str] = ()
-    tolerations: Sequence[Mapping[str, Any]] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    requests: Mapping[str, str] = field(default_factory=dict)
-    limits: Mapping[str, str] = field(default_factory=dict)
-    ephemeral_request: str | None = None
-    ephemeral_limit: str | None = None
-    active_deadline_seconds: int = 525_600
-    privileged: bool = True
-    host_network: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Adopted:
-    """What a pod says of the worker it is."""
-
-    name: str
-    entity: Entity
-    app_id: str
-    installation_id: int
-    labels: LabelSet
-    pool: str
-    image: str
-    repo: str | None
-    runner_id: int | None
 
 
 def make_pod(order: PodOrder) -> dict[str, Any]:

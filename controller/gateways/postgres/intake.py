@@ -5,6 +5,7 @@ Deliveries of one job are taken one after the other, under a lock that ends with
 It writes `jobs` and `events`, never `workers`: the EXCLUSIVE lock of sync_workers must not make a webhook wait.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -90,6 +91,27 @@ class Intake:
             waited=bool(row.get("waited")),
             ended={name: ended.get(name) for name in ENDING_FIELDS} if ended else None,
         )
+
+    MISSING = """
+    SELECT guid FROM unnest(%(guids)s::text[]) AS guid
+    WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.delivery = guid)
+    """
+
+    async def missing(self, guids: Collection[str]) -> frozenset[str]:
+        """Which of these deliveries have not been taken in."""
+        async with self._database.transaction() as connection:
+            rows = await (await connection.execute(self.MISSING, {"guids": list(guids)})).fetchall()
+            return frozenset(row["guid"] for row in rows)
+
+    LAST_AT = """
+    SELECT at FROM events WHERE delivery IS NOT NULL AND app_id = %(app_id)s ORDER BY at DESC LIMIT 1
+    """
+
+    async def last_at(self, app_id: str) -> datetime | None:
+        """When the last delivery of an App was taken in."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.LAST_AT, {"app_id": app_id})).fetchone()
+            return row["at"] if row else None
 
     async def _take_job(
         self,

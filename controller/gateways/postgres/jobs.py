@@ -1,14 +1,17 @@
 """The loop's side of `jobs`: what is active, what is due, and the guarded, forward-only changes."""
 
-from collections.abc import Sequence
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from psycopg.types.json import Jsonb
-from typing_extensions import assert_never
 
+from controller.decide.attempts import after_failure
 from controller.domain.changes import Complete, FailJob, Hear, JobChange, Start, Suspect
-from controller.domain.jobs import Job, Mark
+from controller.domain.jobs import Job
+from controller.domain.reasons import Reason
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
 
@@ -38,15 +41,23 @@ class JobStore:
         async with self._database.transaction() as connection:
             return [job_of(row) for row in await (await connection.execute(query, values)).fetchall()]
 
-    NEXT_RETRY = """
+    RUNNING = "SELECT count(*) AS running FROM jobs WHERE status = 'running'"
+
+    async def count_running(self) -> int:
+        """How many jobs run."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.RUNNING)).fetchone()
+            return row["running"] if row else 0
+
+    NEXT_DUE = """
     SELECT min(retry_after) AS at FROM jobs
     WHERE status = 'pending' AND mark IS NULL AND retry_after > %(now)s
     """
 
-    async def next_retry(self, now: datetime) -> datetime | None:
+    async def next_due(self, now: datetime) -> datetime | None:
         """When the next job's back-off ends."""
         async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.NEXT_RETRY, {"now": now})).fetchone()
+            row = await (await connection.execute(self.NEXT_DUE, {"now": now})).fetchone()
             return row["at"] if row else None
 
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
@@ -124,65 +135,67 @@ class JobStore:
     UPDATE jobs SET skip_since = CASE WHEN skip_reason IS DISTINCT FROM %(reason)s THEN %(now)s
                                       ELSE skip_since END,
         skip_reason = %(reason)s, skip_detail = %(detail)s, pool = %(pool)s, updated_at = %(now)s
-    WHERE job_id = %(job_id)s AND status = 'pending'
+    WHERE job_id = ANY(%(job_ids)s) AND status = 'pending'
     """
 
     async def store_skips(
         self, skips: Sequence[tuple[int, str | None, dict[str, Any], str | None]], epoch: int, now: datetime
     ) -> None:
-        """Keep why each of these pending jobs gets no worker now (None: it gets one)."""
+        """Keep why each of these pending jobs gets no worker now (None: it gets one); one statement a kind."""
         if not skips:
             return
-        async with self._database.leading(epoch) as connection, connection.cursor() as cursor:
-            await cursor.executemany(
-                self.SKIP,
-                [
-                    {"job_id": job_id, "reason": reason, "detail": Jsonb(detail), "pool": pool, "now": now}
-                    for job_id, reason, detail, pool in skips
-                ],
-            )
+        alike: dict[tuple[str | None, str, str | None], list[int]] = defaultdict(list)
+        for job_id, reason, detail, pool in skips:
+            alike[(reason, json.dumps(detail, sort_keys=True), pool)].append(job_id)
+        async with self._database.leading(epoch) as connection:
+            for (reason, text, pool), job_ids in alike.items():
+                values = {"reason": reason, "detail": Jsonb(json.loads(text)), "pool": pool}
+                await connection.execute(self.SKIP, {**values, "job_ids": job_ids, "now": now})
 
+    RESCOPE = """
+    UPDATE jobs SET installation_id = %(installation_id)s, updated_at = %(now)s
+    WHERE job_id = ANY(%(job_ids)s) AND status IN ('pending', 'running')
+    """
+
+    async def rescope(self, job_ids: Sequence[int], installation_id: int, epoch: int, now: datetime) -> None:
+        """The App was installed anew: these active jobs belong to that installation."""
+        async with self._database.leading(epoch) as connection:
+            values = {"job_ids": list(job_ids), "installation_id": installation_id, "now": now}
+            await connection.execute(self.RESCOPE, values)
+
+    ATTEMPTS = """
+    SELECT attempts, own_faults FROM jobs WHERE job_id = %(job_id)s AND status = 'pending' FOR UPDATE
+    """
     COUNT_FAILURE = """
-    UPDATE jobs SET attempts = attempts + 1, own_faults = own_faults + %(own_fault)s,
-        last_failure = %(reason)s, retry_after = %(retry_after)s,
-        mark = CASE WHEN own_faults + %(own_fault)s >= %(own_faults_limit)s THEN %(gave_up)s ELSE mark END,
+    UPDATE jobs SET attempts = %(attempts)s, own_faults = %(own_faults)s, last_failure = %(reason)s,
+        retry_after = %(retry_after)s, mark = CASE WHEN %(gave_up)s THEN 'gave_up' ELSE mark END,
         updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status = 'pending'
     """
 
     @classmethod
     async def count_failure(
-        cls,
-        connection: Connection,
-        job_id: int,
-        reason: str,
-        *,
-        own_fault: bool,
-        own_faults_limit: int,
-        retry_after: datetime | None,
-        now: datetime,
+        cls, connection: Connection, job_id: int, reason: Reason, *, own_fault: bool, now: datetime
     ) -> None:
         """Note a failed attempt on the job it was made for, in the transaction that fails the worker."""
+        row = await (await connection.execute(cls.ATTEMPTS, {"job_id": job_id})).fetchone()
+        if row is None:
+            return
+        after = after_failure(row["attempts"], row["own_faults"], reason, now, own_fault=own_fault)
+        if after is None:
+            return
         await connection.execute(
             cls.COUNT_FAILURE,
             {
                 "job_id": job_id,
-                "reason": reason,
-                "own_fault": int(own_fault),
-                "own_faults_limit": own_faults_limit,
-                "retry_after": retry_after,
-                "gave_up": Mark.GAVE_UP.value,
+                "attempts": after.attempts,
+                "own_faults": after.own_faults,
+                "reason": reason.value,
+                "retry_after": after.retry_after,
+                "gave_up": after.gave_up,
                 "now": now,
             },
         )
-
-    ATTEMPTS = "SELECT attempts FROM jobs WHERE job_id = %(job_id)s AND status = 'pending' FOR UPDATE"
-
-    @classmethod
-    async def attempts(cls, connection: Connection, job_id: int) -> int | None:
-        """How many attempts a pending job has behind it; None if it is not pending any more."""
-        row = await (await connection.execute(cls.ATTEMPTS, {"job_id": job_id})).fetchone()
-        return row["attempts"] if row else None
 
     SUSPENDED = """
     SELECT installation_id FROM (
@@ -194,7 +207,7 @@ class JobStore:
     ) latest WHERE kind = 'installation.suspend'
     """
 
-    async def suspended(self, installation_ids: Sequence[int]) -> frozenset[int]:
+    async def suspended(self, installation_ids: Collection[int]) -> frozenset[int]:
         """Which of these installations were suspended, by their latest event."""
         async with self._database.transaction() as connection:
             rows = await (

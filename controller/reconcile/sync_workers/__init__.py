@@ -1,0 +1,12 @@
+"""sync_workers: rows, pods, nodes and runners are brought into agreement, in five phases under one lock.
+
+    observe (no lock) ─▶ lock: OrphanSweep, PodPhaseSync, UnreachableNodeCheck, HealthChecks,
+                               GitHubCleanup, DeleteTerminalPods ─▶ commit ─▶ effects
+
+The lock never spans a network call. Under it rows are changed and kills become intents; after the commit the
+effects are carried out, each with a deadline, and whatever did not happen is decided again next time.
+"""
+
+from controller.reconcile.sync_workers.step import SyncWorkers
+
+__all__ = ["SyncWorkers"]

@@ -13,13 +13,44 @@ from controller.simulators.cluster.quantities import COMPLAINT, parse_quantity
 from controller.simulators.cluster.status import bad_request
 
 MAPS_OF_TEXT = ("labels", "annotations", "nodeSelector", "data", "stringData")
-TEXTS = ("name", "namespace", "uid", "image", "restartPolicy", "nodeName", "serviceAccountName", "type", "dnsPolicy")
+TEXTS = (
+    "name",
+    "namespace",
+    "uid",
+    "image",
+    "restartPolicy",
+    "nodeName",
+    "serviceAccountName",
+    "type",
+    "dnsPolicy",
+)
 NUMBERS = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerationSeconds")
-SWITCHES = ("hostNetwork", "privileged", "automountServiceAccountToken", "enableServiceLinks", "unschedulable")
-LISTS = ("containers", "initContainers", "env", "tolerations", "taints", "ownerReferences", "imagePullSecrets")
+SWITCHES = (
+    "hostNetwork",
+    "privileged",
+    "automountServiceAccountToken",
+    "enableServiceLinks",
+    "unschedulable",
+)
+LISTS = (
+    "containers",
+    "initContainers",
+    "env",
+    "tolerations",
+    "taints",
+    "ownerReferences",
+    "imagePullSecrets",
+)
 OBJECTS = ("metadata", "spec", "status", "resources", "securityContext", "valueFrom", "secretKeyRef")
 EVICTION_PATIENCE = 300
-_WORDS: dict[type, str] = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+_WORDS: dict[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
 
 
 def read_object(resource: Resource, body: bytes) -> Json:

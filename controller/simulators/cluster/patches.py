@@ -44,7 +44,9 @@ def apply_patch(obj: Json, content_type: str, body: bytes) -> Json:
     if kind == JSON_PATCH:
         return json_patch(obj, patch)
     if not isinstance(patch, dict):
-        raise bad_request("error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}"
+        )
     merged = merge_patch(obj, patch) if kind == MERGE_PATCH else strategic_patch(obj, patch)
     return dict(merged)
 
@@ -105,7 +107,9 @@ def _join(old: list[Json], patch: list[Json], merge_key: str) -> list[Json]:
 def json_patch(obj: Json, steps: Any) -> Json:
     """RFC 6902."""
     if not isinstance(steps, list):
-        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        )
     fresh: Json = clone(obj)
     for step in steps:
         try:

@@ -173,7 +173,11 @@ def _resources(where: str, resources: Json) -> Iterator[Cause]:
     for name, text in (resources.get("requests") or {}).items():
         wanted, limit = parse_quantity(text), parse_quantity(limits.get(name))
         if "/" in name and limit is None:
-            yield Cause("FieldValueRequired", f"{where}.limits", "Required value: Limit must be set for non overcommitable resources")
+            yield Cause(
+                "FieldValueRequired",
+                f"{where}.limits",
+                "Required value: Limit must be set for non overcommitable resources",
+            )
         elif wanted is None or limit is None:
             continue
         elif "/" in name and wanted != limit:

@@ -16,7 +16,7 @@ def parse_quantity(text: object) -> Decimal | None:
         return None
     number, suffix = Decimal(match[1]), match[2] or ""
     if suffix in _BINARY:
-        return number * 1024 ** _BINARY[suffix]
+        return number * Decimal(1024 ** _BINARY[suffix])
     if suffix in _DECIMAL:
         return number.scaleb(_DECIMAL[suffix])
     return number.scaleb(int(suffix[1:]))

@@ -23,7 +23,12 @@ class ApiError(Exception):
     """A request that is answered with a Status object."""
 
     def __init__(
-        self, code: int, reason: str, message: str, details: Json | None = None, retry_after: int | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Json | None = None,
+        retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code

@@ -69,11 +69,14 @@ class Store:
         """All objects in no order worth naming; a copy, so the store may change meanwhile."""
         return list(self._objects[resource.plural].values())
 
-    def create(self, resource: Resource, obj: Json) -> Json:
-        """Store a new object, which the caller gives away."""
-        key = key_of(obj)
+    def check_free(self, resource: Resource, key: Key) -> None:
+        """ApiError 409 if the name is taken."""
         if key in self._objects[resource.plural]:
             raise already_exists(resource, key[1])
+
+    def create(self, resource: Resource, obj: Json) -> Json:
+        """Store a new object, which the caller gives away."""
+        self.check_free(resource, key_of(obj))
         return self._record("ADDED", resource, obj, None)
 
     def replace(self, resource: Resource, obj: Json) -> Json:

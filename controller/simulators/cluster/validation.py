@@ -43,7 +43,9 @@ def mistakes(resource: Resource, obj: Json) -> list[Cause]:
         found += pod_mistakes(obj)
     if resource is SECRETS:
         found += _secret(obj)
-    if resource is EVENTS and obj["metadata"].get("namespace") != obj.get("involvedObject", {}).get("namespace"):
+    if resource is EVENTS and obj["metadata"].get("namespace") != obj.get("involvedObject", {}).get(
+        "namespace"
+    ):
         found.append(_invalid("involvedObject.namespace", "", "does not match event.namespace"))
     return found
 
@@ -58,9 +60,13 @@ def update_mistakes(resource: Resource, old: Json, new: Json) -> list[Cause]:
         if old.get("type") != new.get("type"):
             found.append(_invalid("type", new.get("type"), "field is immutable"))
         if old.get("immutable") and old.get("data") != new.get("data"):
-            found.append(Cause("FieldValueForbidden", "data", "Forbidden: field is immutable when `immutable` is set"))
+            found.append(
+                Cause("FieldValueForbidden", "data", "Forbidden: field is immutable when `immutable` is set")
+            )
     if resource is NODES:
-        taints = [(taint.get("key"), taint.get("effect")) for taint in new.get("spec", {}).get("taints") or ()]
+        taints = [
+            (taint.get("key"), taint.get("effect")) for taint in new.get("spec", {}).get("taints") or ()
+        ]
         if len(set(taints)) != len(taints):
             found.append(Cause("FieldValueDuplicate", "metadata.taints", "Duplicate value"))
     return found
@@ -93,7 +99,11 @@ def _metadata(resource: Resource, metadata: Json) -> list[Cause]:
         found += _qualified("metadata.annotations", key.lower())
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_SIZE:
         found.append(
-            Cause("FieldValueTooLong", "metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes")
+            Cause(
+                "FieldValueTooLong",
+                "metadata.annotations",
+                f"Too long: may not be more than {ANNOTATIONS_SIZE} bytes",
+            )
         )
     for owner in metadata.get("ownerReferences") or ():
         found += [
@@ -120,8 +130,12 @@ def _qualified(field: str, key: str) -> list[Cause]:
 def _secret(secret: Json) -> list[Cause]:
     data = secret.get("data") or {}
     found = [
-        _invalid(f"data[{key}]", key, CONFIG_KEY_COMPLAINT) for key in data if not re.fullmatch(CONFIG_KEY, key)
+        _invalid(f"data[{key}]", key, CONFIG_KEY_COMPLAINT)
+        for key in data
+        if not re.fullmatch(CONFIG_KEY, key)
     ]
     if sum(len(value) * 3 // 4 for value in data.values()) > SECRET_SIZE:
-        found.append(Cause("FieldValueTooLong", "data", f"Too long: may not be more than {SECRET_SIZE} bytes"))
+        found.append(
+            Cause("FieldValueTooLong", "data", f"Too long: may not be more than {SECRET_SIZE} bytes")
+        )
     return found

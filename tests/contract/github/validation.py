@@ -113,7 +113,7 @@ def _request(method: str, template: str) -> Validator | None:
     return None if body is None else _validator(body["content"]["application/json"]["schema"])
 
 
-def _check(validator: Validator | None, value: object, what: str) -> None:
+def _check(validator: Validator | None, value: Any, what: str) -> None:
     if validator is None:
         if value is not None:
             raise ContractViolation(f"{what}: there is no body here, not {value!r}")
@@ -152,7 +152,9 @@ def _webhook(event: str, action: str | None) -> tuple[Validator, Validator]:
         Draft202012Validator(
             {"definitions": closed_github, "$ref": f"#/definitions/{theirs}"}, format_checker=FORMATS
         ),
-        Draft7Validator({"definitions": octokit, "$ref": f"#/definitions/{octokits}"}, format_checker=FORMATS),
+        Draft7Validator(
+            {"definitions": octokit, "$ref": f"#/definitions/{octokits}"}, format_checker=FORMATS
+        ),
     )
 
 

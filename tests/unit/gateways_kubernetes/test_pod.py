@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from controller.domain.jobs import Entity, EntityType
+from controller.domain.orders import PodOrder
 from controller.domain.sightings import Pod
+from controller.domain.workers import Adopted
 from controller.gateways.kubernetes.parse import parse_pod
 from controller.gateways.kubernetes.pod import (
-    Adopted,
-    PodOrder,
     adopted_fields,
     belongs_to,
     label_value,

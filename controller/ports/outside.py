@@ -1,11 +1,12 @@
-"""What the core needs from outside, as Protocols. Implementations are in `gateways`, chosen in `app`."""
+"""Time, chance, secrets, GitHub and the cluster, as the core sees them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from controller.domain.jobs import LabelSet, Scope
+from controller.domain.orders import PodOrder
 from controller.domain.sightings import (
     DeliverySighting,
     InstallationSighting,
@@ -18,6 +19,7 @@ from controller.domain.sightings import (
     RunSighting,
     Unknown,
 )
+from controller.domain.workers import Adopted
 
 
 class Clock(Protocol):
@@ -164,16 +166,16 @@ class Cluster(Protocol):
         """All nodes from the watch cache."""
         ...
 
-    async def create_secret(self, name: str, config: Secret, labels: Mapping[str, str]) -> None:
-        """Create (or replace the data of) the Secret that carries the JIT config under key `jitconfig`."""
+    def ours(self, pod: Pod) -> bool:
+        """Whether this installation made the pod."""
         ...
 
-    async def create_pod(self, manifest: Mapping[str, Any]) -> CreatedPod:
-        """Create the pod; if one of that name exists already, answer with that one."""
+    def identify(self, pod: Pod) -> Adopted | None:
+        """The worker that a pod of ours says it is; None when it does not tell enough."""
         ...
 
-    async def own_secret(self, name: str, pod_uid: str) -> None:
-        """Make the pod of the same name the owner of the Secret, so that they go together."""
+    async def provision_runner(self, order: PodOrder, config: Secret) -> CreatedPod:
+        """Make the Secret with the JIT config, the pod, and the pod the owner of the Secret."""
         ...
 
     async def end_pod(self, name: str, reason: str) -> None:

@@ -1,0 +1,295 @@
+"""The only place that wires everything: settings in, a running program out."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute
+
+from controller.domain.constants import SHUTDOWN_LIMIT
+from controller.domain.status import NoLoop
+from controller.errors import StoreUnavailable
+from controller.gateways.clock import SystemClock
+from controller.gateways.github.client import Observation
+from controller.gateways.github.gateway import GitHubGateway
+from controller.gateways.github.groups import RunnerGroup
+from controller.gateways.kubernetes.connection import connect
+from controller.gateways.kubernetes.gateway import KubernetesGateway
+from controller.gateways.postgres.boards import BoardStore
+from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.holds import HoldStore
+from controller.gateways.postgres.intake import Intake
+from controller.gateways.postgres.jobs import JobStore
+from controller.gateways.postgres.leader import Leadership
+from controller.gateways.postgres.listener import Listener
+from controller.gateways.postgres.migrate import check_schema, migrate, ping
+from controller.gateways.postgres.pages import PageStore
+from controller.gateways.postgres.workers import WorkerStore
+from controller.ports import Clock, Random
+from controller.reconcile.boards import BoardWatch
+from controller.reconcile.demand_match import DemandMatch
+from controller.reconcile.gauges import Gauges
+from controller.reconcile.loop import Loop, Step
+from controller.reconcile.plan_text import describe_plan
+from controller.reconcile.provision import Provisioner
+from controller.reconcile.pull import PullDeliveries
+from controller.reconcile.sync_jobs import SyncJobs
+from controller.reconcile.sync_workers import SyncWorkers
+from controller.settings import File, Settings
+from controller.telemetry.metrics import Metrics
+from controller.web.reader import PageDeps
+from controller.web.routes import error_handlers, page_routes
+from controller.web.serving import serving
+from controller.web.status import StatusPages
+from controller.web.webhook import Receiver, webhook_routes
+
+log = structlog.get_logger()
+
+PAGE_CONNECTIONS = 3
+DATABASE_RETRY = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Which halves of the program run in this process."""
+
+    controller: bool
+    receiver: bool
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is handed in, so that demo and tests can hand in another one."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    rng: Random = field(default_factory=random.SystemRandom)
+    kubeconfig: Path | None = None
+
+
+async def serve(
+    settings: Settings,
+    parts: Parts,
+    world: World | None = None,
+    *,
+    stop: asyncio.Event | None = None,
+    on_serving: Callable[[str], None] = lambda url: None,
+) -> int:
+    """Run until SIGTERM, SIGINT or `stop`; 0, or 1 if what was under way did not end in time."""
+    world = world or World()
+    stop = stop or _stop_on_signals()
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        database = await _open(stack, settings, settings.file.database.max_connections)
+        await _wait_for_schema(database, world.clock, stop)
+        intake = Intake(database, settings.file.catalogue)
+        routes: list[BaseRoute] = []
+        handlers: dict[Any, Any] = {}
+        loop: Loop | None = None
+        if parts.receiver:
+            routes += webhook_routes(Receiver(intake, settings, world.clock, metrics))
+        if parts.controller:
+            loop = await stack.enter_async_context(
+                _controller(settings.file, database, intake, world, metrics)
+            )
+            pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            routes += page_routes(deps)
+            handlers.update(error_handlers(deps))
+        else:
+            routes += StatusPages(NoLoop(world.clock.now()), world.clock, metrics.render).routes()
+        web = settings.file.web
+        application = Starlette(routes=routes, exception_handlers=handlers)
+        url = await stack.enter_async_context(serving(application, web.host, web.port))
+        log.info("program.serving", url=url, controller=parts.controller, receiver=parts.receiver)
+        on_serving(url)
+        if loop is None:
+            await stop.wait()
+            return 0
+        return await _run_loop(loop, stop)
+
+
+async def _run_loop(loop: Loop, stop: asyncio.Event) -> int:
+    """The loop until `stop`, and at most half a minute longer."""
+    task = asyncio.create_task(loop.run(stop), name="loop")
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    _, late = await asyncio.wait({task}, timeout=SHUTDOWN_LIMIT.total_seconds())
+    if late:
+        log.error("shutdown.timed_out", under_way=loop.under_way)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return 1
+    task.result()
+    log.info("program.stopped")
+    return 0
+
+
+@asynccontextmanager
+async def _controller(
+    file: File, database: Database, intake: Intake, world: World, metrics: Metrics
+) -> AsyncIterator[Loop]:
+    """The reconciler with its gateways and its doorbell."""
+    bell = _Bell()
+    async with AsyncExitStack() as stack:
+        github = await stack.enter_async_context(_github(file, world.clock, metrics))
+        cluster = await stack.enter_async_context(_cluster(file, world, bell.ring))
+        clock, rng = world.clock, world.rng
+        jobs, workers, holds = JobStore(database), WorkerStore(database), HoldStore(database)
+        provisioner = Provisioner(file, github, cluster, workers, clock, rng, metrics, bell.ring)
+        pull = PullDeliveries(file, github, intake, clock, metrics)
+        sync_workers = SyncWorkers(
+            file, github, cluster, workers, clock, metrics, lambda: provisioner.in_flight
+        )
+        demand = DemandMatch(file, jobs, workers, holds, github, cluster, provisioner, clock, metrics)
+        boards = BoardWatch(cluster, BoardStore(database), holds, clock, file.kubernetes.board_label)
+        gauges = Gauges(file, jobs, workers, metrics, clock)
+        steps = [
+            Step("pull_deliveries", pull.run),
+            Step("sync_jobs", SyncJobs(file, jobs, github, clock, metrics).run),
+            Step("sync_workers", sync_workers.run),
+            Step("demand_match", demand.run),
+            Step("boards", boards.run),
+            Step("gauges", gauges.run),
+        ]
+
+        async def next_due(now: datetime) -> datetime | None:
+            due = [at for at in (await jobs.next_due(now), pull.next_due()) if at is not None]
+            return min(due, default=None)
+
+        leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
+        loop = Loop(steps, leadership, provisioner, clock, metrics, file.timings.poll_interval, next_due)
+        bell.loop = loop
+        listener = asyncio.create_task(Listener(database, clock, loop.wake).run(), name="listener")
+        try:
+            yield loop
+        finally:
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+
+
+class _Bell:
+    """Rings the loop from things that must exist before it does."""
+
+    def __init__(self) -> None:
+        self.loop: Loop | None = None
+
+    def ring(self) -> None:
+        """Wake the loop, once there is one."""
+        if self.loop is not None:
+            self.loop.wake()
+
+
+@asynccontextmanager
+async def _github(file: File, clock: Clock, metrics: Metrics) -> AsyncIterator[GitHubGateway]:
+    def observe(seen: Observation) -> None:
+        metrics.github_requests_total.labels(seen.operation, seen.code).inc()
+        if seen.installation_id is not None and seen.remaining is not None:
+            metrics.github_rate_limit_remaining.labels(str(seen.installation_id)).set(seen.remaining)
+
+    group = RunnerGroup(
+        file.runner_group, file.github.runner_group_visibility, file.github.allow_public_repositories
+    )
+    apps = {app.app_id: app.private_key_file for app in file.github.apps.values()}
+    async with GitHubGateway(
+        file.github.api_url, apps, clock, runner_group=group, observe=observe
+    ) as gateway:
+        yield gateway
+
+
+@asynccontextmanager
+async def _cluster(
+    file: File, world: World, on_change: Callable[[], None]
+) -> AsyncIterator[KubernetesGateway]:
+    client = await connect(world.kubeconfig)
+    place = file.kubernetes
+    async with (
+        client,
+        KubernetesGateway(
+            client,
+            place.namespace,
+            place.resource,
+            place.board_label,
+            file.instance,
+            world.clock,
+            on_change=on_change,
+            rng=world.rng,
+        ) as gateway,
+    ):
+        yield gateway
+
+
+async def _open(stack: AsyncExitStack, settings: Settings, connections: int) -> Database:
+    database = Database(settings.database_url, settings.file.database.schema_, connections)
+    await database.open()
+    stack.push_async_callback(database.close)
+    return database
+
+
+async def _wait_for_schema(database: Database, clock: Clock, stop: asyncio.Event) -> None:
+    """Wait for the database to come up; SchemaMismatch if it does not serve this program."""
+    while not stop.is_set():
+        try:
+            await check_schema(database)
+            return
+        except StoreUnavailable as error:
+            log.warning("database.away", error=str(error))
+            await clock.sleep(DATABASE_RETRY)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stop.set)
+    return stop
+
+
+async def migrate_database(settings: Settings, *, wait: bool) -> int:
+    """Apply the migrations; with `wait`, wait for the database first."""
+    clock = SystemClock()
+    database = Database(settings.database_url, settings.file.database.schema_, 2)
+    while wait:
+        try:
+            await ping(database)
+            break
+        except StoreUnavailable as error:
+            log.info("database.away", error=str(error))
+            await clock.sleep(DATABASE_RETRY)
+    applied = await migrate(database, clock.now())
+    print("\n".join(f"applied {name}" for name in applied) or "nothing to apply")
+    return 0
+
+
+async def print_plan(settings: Settings, world: World | None = None) -> int:
+    """Print what the next iteration would do: read-only, without leadership."""
+    world = world or World()
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        database = await _open(stack, settings, 2)
+        await check_schema(database)
+        github = await stack.enter_async_context(_github(settings.file, world.clock, metrics))
+        cluster = await stack.enter_async_context(_cluster(settings.file, world, lambda: None))
+        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
+            await cluster.synced()
+        jobs, workers, holds = JobStore(database), WorkerStore(database), HoldStore(database)
+        provisioner = Provisioner(
+            settings.file, github, cluster, workers, world.clock, world.rng, metrics, lambda: None
+        )
+        demand = DemandMatch(
+            settings.file, jobs, workers, holds, github, cluster, provisioner, world.clock, metrics
+        )
+        plan, _ = await demand.plan()
+    print(describe_plan(plan, world.clock.now()))
+    return 0

@@ -1,0 +1,251 @@
+"""demand_match: which pending jobs get a new worker now, and why the others do not. Pure.
+
+    unmet(key) = pending jobs (confirmed, unmarked) − workers that are alive, not ending, bound to no job
+
+Jobs are served by their entity's priority, then by age; with `fair`, among equal priorities the entity with the
+fewest workers comes first. GitHub hands any matching runner to any matching job of a key, so the oldest jobs of
+a key are taken to be covered by its free workers.
+"""
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from controller.decide.capacity import SlotMap, Toleration
+from controller.domain.constants import NOT_PICKED_UP_AFTER
+from controller.domain.holds import Hold, Holds, HoldScope
+from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
+from controller.domain.pools import Catalogue, Pool
+from controller.domain.reasons import Skip
+from controller.domain.sightings import Unknown
+from controller.domain.workers import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one entity may have. `max_workers` None: no limit."""
+
+    max_workers: int | None
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """How many runners an installation's request limits allow right now, and until when they block."""
+
+    runners: int
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that the matching depends on."""
+
+    now: datetime
+    jobs: Sequence[Job]  # pending, oldest first
+    workers: Sequence[Worker]  # live, or still holding a pod
+    slots: SlotMap | Unknown
+    catalogue: Catalogue
+    share: Callable[[Entity], Share]
+    allowed: Callable[[Job], bool]
+    apps: Mapping[str, EntityType]  # which kind of account each App is for
+    funds: Mapping[int, Funds] = field(default_factory=dict)
+    holds: Holds = field(default_factory=Holds)
+    suspended: frozenset[int] = frozenset()
+    fair: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Make a worker for this job's key; a slot of `node` was set aside for it."""
+
+    job: Job
+    pool: Pool
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Why a job gets no worker now; `detail` fills the sentence on pages."""
+
+    job: Job
+    reason: Skip
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What demand_match decided: every pending job is in exactly one of the two."""
+
+    steps: tuple[Step, ...]
+    skips: tuple[Skipped, ...]
+
+
+def match_demand(situation: Situation) -> Plan:
+    """Give every pending job a step or the first skip reason that applies."""
+    skips: list[Skipped] = []
+    wanting: dict[DemandKey, list[Job]] = defaultdict(list)
+    pending: Counter[DemandKey] = Counter()
+    for job in situation.jobs:
+        if job.mark is None and job.confirmed:
+            pending[job.key] += 1
+        barred = _barred(job, situation)
+        if barred is None:
+            wanting[job.key].append(job)
+        else:
+            skips.append(barred)
+    free = _free_by_key(situation.workers)
+    uncovered: list[Job] = []
+    for key, jobs in wanting.items():
+        supply = free.get(key, ())
+        stuck = _not_picked_up(supply, situation.now)
+        unmet = max(0, pending[key] - len(supply))
+        covered = len(jobs) if stuck else max(0, len(jobs) - unmet)
+        skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
+        uncovered.extend(jobs[covered:])
+    steps, refused = _Server(situation).serve(uncovered)
+    return Plan(tuple(steps), tuple(skips + refused))
+
+
+def _barred(job: Job, situation: Situation) -> Skipped | None:
+    """The first reason that lies in the job itself, its owner or its pool."""
+    pool = situation.catalogue.serving(job.labels)
+    if job.mark is not None:
+        return Skipped(job, Skip.CANCELLED if job.mark is Mark.CANCELLED else Skip.GAVE_UP, _last(job))
+    if not job.confirmed:
+        return Skipped(job, Skip.NOT_CONFIRMED)
+    if not situation.allowed(job):
+        return Skipped(job, Skip.NOT_ALLOWED)
+    if situation.apps.get(job.app_id) is not job.entity.type:
+        return Skipped(job, Skip.WRONG_APP, {"app": job.app_id, "entity_type": job.entity.type.value})
+    if job.installation_id in situation.suspended:
+        return Skipped(job, Skip.INSTALLATION_SUSPENDED)
+    if pool is None:
+        nearest = situation.catalogue.nearest(job.labels)
+        return Skipped(job, Skip.NO_POOL, {"nearest": list(nearest) if nearest else None})
+    hold = _hold(job, pool, situation)
+    if hold is not None:
+        return Skipped(job, Skip.HELD, hold.detail)
+    if job.retry_after is not None and job.retry_after > situation.now:
+        return Skipped(job, Skip.BACKING_OFF, {**_last(job), "until": job.retry_after.isoformat()})
+    return None
+
+
+def _hold(job: Job, pool: Pool, situation: Situation) -> Hold | None:
+    return situation.holds.on(HoldScope.POOL, pool.name, situation.now) or situation.holds.on(
+        HoldScope.ENTITY, job.entity.name.lower(), situation.now
+    )
+
+
+def _last(job: Job) -> dict[str, Any]:
+    return {"attempts": job.attempts, "last_failure": job.last_failure}
+
+
+def _free_by_key(workers: Iterable[Worker]) -> Mapping[DemandKey, list[Worker]]:
+    free: dict[DemandKey, list[Worker]] = defaultdict(list)
+    for worker in workers:
+        if worker.free:
+            free[worker.key].append(worker)
+    return free
+
+
+def _not_picked_up(supply: Sequence[Worker], now: datetime) -> bool:
+    """Whether a runner of the key has been online and idle for so long that another one would not help."""
+    return any(w.idle_since is not None and now - w.idle_since >= NOT_PICKED_UP_AFTER for w in supply)
+
+
+def _covered(job: Job, supply: Sequence[Worker], stuck: bool) -> Skipped:
+    if stuck:
+        idle = [w.name for w in supply if w.idle_since is not None]
+        return Skipped(job, Skip.NOT_PICKED_UP, {"workers": sorted(idle)[:5]})
+    stages = Counter(_stage(worker) for worker in supply)
+    return Skipped(
+        job, Skip.RUNNER_ON_ITS_WAY, {"workers": len(supply), "stages": dict(sorted(stages.items()))}
+    )
+
+
+def _stage(worker: Worker) -> str:
+    if worker.online_at is not None:
+        return "online"
+    if worker.running_at is not None:
+        return "running"
+    if worker.pod_at is not None:
+        return "pod"
+    return "jit" if worker.jit_at is not None else "reserved"
+
+
+class _Server:
+    """Serves jobs one by one; every step takes a slot, a place under the cap and a request."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._slots = situation.slots
+        self._held = Counter(w.entity.id for w in situation.workers if w.holds_pod)
+        self._runners = {installation: funds.runners for installation, funds in situation.funds.items()}
+        self._full: dict[str, dict[str, Any]] = {}  # pools without a free slot, and what holds their boards
+
+    def serve(self, jobs: Iterable[Job]) -> tuple[list[Step], list[Skipped]]:
+        """Take the jobs in order of their turn."""
+        steps: list[Step] = []
+        skips: list[Skipped] = []
+        for job in self._in_turn(jobs):
+            served = self._serve(job)
+            if isinstance(served, Step):
+                steps.append(served)
+            else:
+                skips.append(served)
+        return steps, skips
+
+    def _in_turn(self, jobs: Iterable[Job]) -> Iterable[Job]:
+        """By priority, then (fair) by how many workers the entity has by now, then by age."""
+        queues: dict[int, list[Job]] = defaultdict(list)
+        for job in sorted(jobs, key=lambda job: (job.created_at, job.job_id), reverse=True):
+            queues[job.entity.id].append(job)  # the oldest is at the end
+        turns = [self._turn(queue[-1]) for queue in queues.values()]
+        heapq.heapify(turns)
+        while turns:
+            turn = heapq.heappop(turns)
+            queue = queues[turn[-1]]
+            now = self._turn(queue[-1])
+            if now != turn:
+                heapq.heappush(turns, now)
+                continue
+            yield queue.pop()
+            if queue:
+                heapq.heappush(turns, self._turn(queue[-1]))
+
+    def _turn(self, job: Job) -> tuple[int, int, datetime, int, int]:
+        share = self._situation.share(job.entity)
+        held = self._held[job.entity.id] if self._situation.fair else 0
+        return -share.priority, held, job.created_at, job.job_id, job.entity.id
+
+    def _serve(self, job: Job) -> Step | Skipped:
+        pool = self._situation.catalogue.serving(job.labels)
+        if pool is None:  # barred before; kept so that no type is asserted
+            return Skipped(job, Skip.NO_POOL)
+        cap = self._situation.share(job.entity).max_workers
+        if cap is not None and self._held[job.entity.id] >= cap:
+            return Skipped(job, Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": cap})
+        if isinstance(self._slots, Unknown):
+            return Skipped(job, Skip.CLUSTER_UNKNOWN, {"why": self._slots.why})
+        if pool.name in self._full:
+            return Skipped(job, Skip.NO_FREE_SLOTS, self._full[pool.name])
+        tolerations = [Toleration.of(raw) for raw in pool.tolerations]
+        taken = self._slots.take(pool.selector, tolerations)
+        if taken is None:
+            boards = self._slots.boards(pool.selector, tolerations)
+            states = {state.value: count for state, count in sorted(boards.states.items())}
+            self._full[pool.name] = {"board": pool.board, "boards": boards.total, "states": states}
+            return Skipped(job, Skip.NO_FREE_SLOTS, self._full[pool.name])
+        funds = self._situation.funds.get(job.installation_id)
+        if funds is not None and self._runners[job.installation_id] <= 0:
+            until = funds.until.isoformat() if funds.until else None
+            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
+        if funds is not None:
+            self._runners[job.installation_id] -= 1
+        node, self._slots = taken
+        self._held[job.entity.id] += 1
+        return Step(job, pool, node)

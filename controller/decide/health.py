@@ -1,0 +1,129 @@
+"""HealthChecks: which live workers are ended, and why. Pure; the first match wins.
+
+A kill needs: no unfinished job bound in our table, and, once the container has run, a fresh runner list that says
+not busy, and an earlier one at least a minute ago that said so too. GitHub's 422 on the deletion is the last guard.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from controller.domain.changes import Decided, Effect, EndRunnerThenPod, Intend, ReadRunner, WorkerChange
+from controller.domain.constants import BUSY_LAG, IMAGE_ERROR_PATIENCE
+from controller.domain.reasons import Reason
+from controller.domain.sightings import Pod, PodPhase, Unknown
+from controller.domain.views import HealthLimits, View
+from controller.domain.workers import Worker
+
+HOPELESS = "InvalidImageName"
+IMAGE_ERRORS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave the worker alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End the worker."""
+
+    reason: Reason
+
+
+Verdict = Keep | Kill
+
+
+def check_health(view: View) -> Decided:
+    """Note what the runner lists say, decide on kills, and carry on with those decided earlier."""
+    changes: list[WorkerChange] = []
+    effects: list[Effect] = []
+    for worker in view.live:
+        reading = read_runner(worker, view)
+        if reading is not None:
+            changes.append(reading)
+        pod = view.pod(worker.name)
+        if worker.ending_reason is not None:
+            effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
+            continue
+        verdict = classify_worker(worker, pod, reading, view.limits, view.now)
+        if isinstance(verdict, Kill):
+            changes.append(Intend(worker.name, verdict.reason))
+            effects.append(_kill(worker, pod, verdict.reason))
+    return Decided(tuple(changes), tuple(effects))
+
+
+def read_runner(worker: Worker, view: View) -> ReadRunner | None:
+    """What this iteration's list of the worker's scope says of its runner; None without such a list."""
+    listed = view.runners.get(worker.scope)
+    if listed is None or isinstance(listed, Unknown):
+        return None
+    found = next((runner for runner in listed if runner.name == worker.name), None)
+    if found is None:
+        return ReadRunner(worker.name, view.now, listed=False, online=False, busy=False)
+    return ReadRunner(worker.name, view.now, True, found.online, found.busy, found.id, found.version)
+
+
+def classify_worker(
+    worker: Worker, pod: Pod | None, reading: ReadRunner | None, limits: HealthLimits, now: datetime
+) -> Verdict:
+    """Say what the health checks do with one live worker."""
+    if worker.bound or pod is None or pod.phase.ended or pod.deleting_since is not None:
+        return Keep()
+    if worker.job_ended_at is not None:
+        return Kill(Reason.POD_STUCK_AFTER_JOB) if now - worker.job_ended_at > limits.drain else Keep()
+    if worker.job_id is not None:
+        return Keep()
+    if pod.phase is PodPhase.PENDING:
+        return _judge_pending(pod, limits, now)
+    if reading is None or reading.busy or not _quiet_long_enough(worker, now):
+        return Keep()
+    if not reading.online and worker.online_at is None:
+        since = pod.running_at or worker.running_at or now
+        return (
+            Kill(Reason.RUNNER_NEVER_REGISTERED)
+            if now - since > limits.registration_of(worker.pool)
+            else Keep()
+        )
+    if not reading.listed:
+        return Kill(Reason.RUNNER_REMOVED)
+    if reading.online and worker.idle_since is not None and now - worker.idle_since > limits.idle:
+        return Kill(Reason.RUNNER_IDLE)
+    return Keep()
+
+
+def _quiet_long_enough(worker: Worker, now: datetime) -> bool:
+    """Whether an earlier list, at least a minute ago, said not busy as well."""
+    return worker.not_busy_since is not None and now - worker.not_busy_since >= BUSY_LAG
+
+
+def _judge_pending(pod: Pod, limits: HealthLimits, now: datetime) -> Verdict:
+    """Its container never ran, so its runner cannot be busy: no reading is needed."""
+    age = now - pod.created_at
+    if pod.waiting == HOPELESS or age > limits.pod_pending:
+        return Kill(Reason.POD_STUCK_PENDING)
+    waited = now - (pod.accepted_at or now)
+    if pod.waiting in IMAGE_ERRORS and waited > IMAGE_ERROR_PATIENCE:
+        return Kill(Reason.POD_STUCK_PENDING)
+    return Keep()
+
+
+def _kill(worker: Worker, pod: Pod | None, reason: Reason) -> EndRunnerThenPod:
+    return EndRunnerThenPod(
+        worker.name,
+        reason,
+        worker.scope,
+        worker.runner_id,
+        pod_seen=pod is not None,
+        pod_accepted=pod is not None and pod.accepted_at is not None,
+    )

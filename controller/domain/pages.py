@@ -1,0 +1,192 @@
+"""What the pages ask for and what they get: filters, a slice of rows, and the rows that are not jobs or workers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from controller.domain.jobs import Entity, Job, JobStatus, LabelSet
+from controller.domain.workers import Worker, WorkerStatus
+
+Row = TypeVar("Row")
+
+EVER_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
+FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """From `start` on and before `end`."""
+
+    start: datetime = EVER_SINCE
+    end: datetime = FOR_EVER
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Which rows of a list: `page` counts from 1."""
+
+    page: int = 1
+    per_page: int = 100
+
+    @property
+    def offset(self) -> int:
+        """How many rows come before it."""
+        return (self.page - 1) * self.per_page
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[Row]):
+    """The rows of one slice, and whether more follow."""
+
+    rows: tuple[Row, ...]
+    more: bool
+
+    @classmethod
+    def cut(cls, rows: Sequence[Row], limit: int) -> "Listing[Row]":
+        """Make a listing from rows of which one more than wanted was asked for."""
+        return cls(tuple(rows[:limit]), len(rows) > limit)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs; empty means all."""
+
+    statuses: tuple[JobStatus, ...] = ()
+    entity: str | None = None  # a login in any case, or an id
+    run_id: int | None = None
+    window: Window = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFilter:
+    """Which workers; empty means all."""
+
+    statuses: tuple[WorkerStatus, ...] = ()
+    window: Window = Window()
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Demand and supply of one key: (entity, labels), for personal accounts with the repository."""
+
+    entity: Entity
+    labels: LabelSet
+    repo: str | None
+    private: bool
+    pools: tuple[str, ...]
+    jobs_pending: int
+    jobs_running: int
+    workers_pending: int
+    workers_running: int
+    oldest_at: datetime | None  # when the oldest pending job was queued
+
+    @property
+    def demand(self) -> int:
+        """Jobs that want a runner or have one."""
+        return self.jobs_pending + self.jobs_running
+
+    @property
+    def supply(self) -> int:
+        """Workers that are alive."""
+        return self.workers_pending + self.workers_running
+
+    @property
+    def deficit(self) -> int:
+        """How many workers are missing; negative when there are spare ones."""
+        return self.demand - self.supply
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRow:
+    """A worker, and whether anything about it belongs to a private repository."""
+
+    worker: Worker
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A board and what is on it."""
+
+    node: str
+    board: str | None  # value of the board label
+    state: str
+    slots: int
+    heartbeat_at: datetime
+    updated_at: datetime
+    worker: str | None = None
+    worker_status: WorkerStatus | None = None
+    entity_name: str | None = None
+    job_id: int | None = None
+    job_name: str | None = None
+    job_started_at: datetime | None = None
+    repo: str | None = None
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRow:
+    """A pool, entity or board that gets nothing new for now."""
+
+    scope: str
+    target: str
+    why: str
+    until: datetime | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """Something that happened."""
+
+    at: datetime
+    source: str
+    kind: str
+    outcome: str | None
+    job_id: int | None
+    worker: str | None
+    who: str | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStory:
+    """One job with all that happened to it; `job` is None when it was ignored and only events tell of it."""
+
+    job: Job | None
+    events: tuple[EventRow, ...]
+    workers: tuple[WorkerRow, ...]  # made for it or bound to it
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStory:
+    """One worker with all that happened to it."""
+
+    row: WorkerRow
+    events: tuple[EventRow, ...]
+    job: Job | None  # the one that GitHub gave it
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """How much waits, runs and failed."""
+
+    jobs_pending: int
+    jobs_running: int
+    workers_pending: int
+    workers_running: int
+    workers_failed_today: int
+    jobs_lost_today: int
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The whole installation at a glance."""
+
+    counts: QueueCounts
+    boards: Listing[BoardRow]
+    holds: tuple[HoldRow, ...]
+    waiting: tuple[Job, ...]  # the oldest
+    failures: tuple[WorkerRow, ...]  # the newest of today

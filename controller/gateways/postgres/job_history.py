@@ -1,0 +1,99 @@
+"""The history of jobs for the pages: by status, then by time, without ever sorting the whole table.
+
+Each status is a section of its own that an index delivers in order. A slice is put together from the sections it
+touches; a section before it is only counted, and only when it lies before the slice altogether.
+"""
+
+from typing import Any
+
+from controller.domain.jobs import Job, JobStatus
+from controller.domain.pages import JobFilter, Listing, Slice
+from controller.gateways.postgres.database import Connection
+from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
+
+SECTIONS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.COMPLETED)
+
+# A filter that is NULL folds away while planning: these statements are never prepared, so the plan sees the values.
+MATCHING = """
+    status = %(status)s AND created_at >= %(start)s AND created_at < %(end)s
+    AND (%(entities)s::bigint[] IS NULL OR entity_id = ANY(%(entities)s::bigint[]))
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s::bigint)
+"""
+
+# The inner query walks the index alone; only the rows that are shown are read from the table.
+OLDEST_FIRST = f"""
+SELECT {JOB_COLUMNS} FROM jobs JOIN (
+    SELECT job_id FROM jobs WHERE {MATCHING}
+    ORDER BY created_at, job_id OFFSET %(offset)s LIMIT %(limit)s
+) AS slice USING (job_id) ORDER BY created_at, job_id
+"""
+NEWEST_FIRST = f"""
+SELECT {JOB_COLUMNS} FROM jobs JOIN (
+    SELECT job_id FROM jobs WHERE {MATCHING}
+    ORDER BY created_at DESC, job_id DESC OFFSET %(offset)s LIMIT %(limit)s
+) AS slice USING (job_id) ORDER BY created_at DESC, job_id DESC
+"""
+COUNT = f"SELECT count(*) AS number FROM jobs WHERE {MATCHING}"
+
+
+async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -> Listing[Job]:
+    """One slice: pending oldest first, then running, failed and completed, each newest first."""
+    entities = await entities_named(connection, wanted.entity)
+    jobs: list[Job] = []
+    offset, limit = part.offset, part.per_page + 1
+    for status in SECTIONS:
+        if len(jobs) == limit:
+            break
+        if wanted.statuses and status not in wanted.statuses:
+            continue
+        values = section_values(wanted, status, entities, offset, limit - len(jobs))
+        query = OLDEST_FIRST if status is JobStatus.PENDING else NEWEST_FIRST
+        rows = await (await connection.execute(query, values, prepare=False)).fetchall()
+        jobs.extend(job_of(row) for row in rows)
+        if rows:
+            offset = 0
+        elif offset:
+            counted = await (await connection.execute(COUNT, values, prepare=False)).fetchone()
+            offset -= counted["number"] if counted else 0
+    return Listing.cut(jobs, part.per_page)
+
+
+def section_values(
+    wanted: JobFilter, status: JobStatus, entities: list[int] | None, offset: int, limit: int
+) -> dict[str, Any]:
+    """The parameters of the statements above."""
+    return {
+        "status": status.value,
+        "start": wanted.window.start,
+        "end": wanted.window.end,
+        "entities": entities,
+        "run_id": wanted.run_id,
+        "offset": offset,
+        "limit": limit,
+    }
+
+
+# Hops from one entity to the next along jobs_by_entity: as many steps as there are entities, whatever they ran.
+ENTITIES_NAMED = """
+WITH RECURSIVE known AS (
+    (SELECT entity_id, entity_name FROM jobs ORDER BY entity_id, created_at DESC LIMIT 1)
+    UNION ALL
+    SELECT following.entity_id, following.entity_name
+    FROM known CROSS JOIN LATERAL (
+        SELECT entity_id, entity_name FROM jobs WHERE entity_id > known.entity_id
+        ORDER BY entity_id, created_at DESC LIMIT 1
+    ) AS following
+)
+SELECT entity_id FROM known WHERE lower(entity_name) = lower(%(name)s)
+"""
+
+
+async def entities_named(connection: Connection, name: str | None) -> list[int] | None:
+    """The ids behind a login or an id in digits; None when nothing was asked, empty when nobody is called so."""
+    if name is None:
+        return None
+    rows = await (await connection.execute(ENTITIES_NAMED, {"name": name}, prepare=False)).fetchall()
+    found = {int(row["entity_id"]) for row in rows}
+    if name.isascii() and name.isdigit() and int(name) < 2**63:
+        found.add(int(name))
+    return sorted(found)

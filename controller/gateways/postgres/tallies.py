@@ -1,0 +1,22 @@
+"""Counts for the demo's summary."""
+
+from controller.gateways.postgres.database import Database
+
+STATUSES = "SELECT job_id, status FROM jobs"
+FAILURES = """
+SELECT failure_reason AS reason, count(*) AS failures FROM workers WHERE status = 'failed' GROUP BY failure_reason
+"""
+
+
+async def job_statuses(database: Database) -> dict[int, str]:
+    """What our rows say of every job."""
+    async with database.transaction() as connection:
+        rows = await (await connection.execute(STATUSES)).fetchall()
+        return {row["job_id"]: row["status"] for row in rows}
+
+
+async def failure_counts(database: Database) -> dict[str, int]:
+    """How many workers failed for which reason."""
+    async with database.transaction() as connection:
+        rows = await (await connection.execute(FAILURES)).fetchall()
+        return {row["reason"]: row["failures"] for row in rows}

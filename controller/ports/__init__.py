@@ -1,0 +1,30 @@
+"""What the core needs from outside, as Protocols. Implementations are in `gateways`, chosen in `app`."""
+
+from controller.ports.outside import (
+    Budget,
+    Clock,
+    Cluster,
+    CreatedPod,
+    GitHub,
+    JitRunner,
+    Random,
+    Secret,
+)
+from controller.ports.store import Boards, Deliveries, Holds, Jobs, LockedWorkers, Workers
+
+__all__ = [
+    "Boards",
+    "Budget",
+    "Clock",
+    "Cluster",
+    "CreatedPod",
+    "Deliveries",
+    "GitHub",
+    "Holds",
+    "JitRunner",
+    "Jobs",
+    "LockedWorkers",
+    "Random",
+    "Secret",
+    "Workers",
+]

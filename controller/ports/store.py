@@ -1,0 +1,150 @@
+"""The store as the core sees it. Every write checks the leader's epoch in its own transaction.
+
+Methods raise only StoreError and its children; LeadershipLost means that nothing was written.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from controller.domain.boards import Board
+from controller.domain.changes import JobChange, WorkerChange
+from controller.domain.deliveries import Delivery, Outcome
+from controller.domain.holds import Holds as HoldSet
+from controller.domain.jobs import Job, Scope
+from controller.domain.reasons import Reason
+from controller.domain.reservations import Reservation, Reserved
+from controller.domain.workers import Worker, WorkerStatus
+
+
+class Deliveries(Protocol):
+    """What the receiver and the pull of missed deliveries write."""
+
+    async def take(self, delivery: Delivery, *, known_app: bool, allowed: bool, now: datetime) -> Outcome:
+        """Record one delivery and what follows from it; a second time changes nothing."""
+        ...
+
+    async def missing(self, guids: Collection[str]) -> frozenset[str]:
+        """Which of these deliveries have not been taken in."""
+        ...
+
+    async def last_at(self, app_id: str) -> datetime | None:
+        """When the last delivery of an App was taken in."""
+        ...
+
+
+class Jobs(Protocol):
+    """Jobs as the reconciler reads and writes them."""
+
+    async def pending(self) -> list[Job]:
+        """All pending jobs, oldest first."""
+        ...
+
+    async def due(self, now: datetime, limit: int) -> list[Job]:
+        """Active jobs that have been silent for too long, the longest overdue first."""
+        ...
+
+    async def count_running(self) -> int:
+        """How many jobs run."""
+        ...
+
+    async def next_due(self, now: datetime) -> datetime | None:
+        """When the next job's back-off ends."""
+        ...
+
+    async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
+        """Write what sync_jobs concluded; the changes that really moved a job."""
+        ...
+
+    async def rescope(self, job_ids: Sequence[int], installation_id: int, epoch: int, now: datetime) -> None:
+        """The App was installed anew: these active jobs belong to that installation."""
+        ...
+
+    async def store_skips(
+        self, skips: Sequence[tuple[int, str | None, dict[str, Any], str | None]], epoch: int, now: datetime
+    ) -> None:
+        """Keep why each of these pending jobs gets no worker now (None: it gets one)."""
+        ...
+
+    async def suspended(self, installation_ids: Collection[int]) -> frozenset[int]:
+        """Which of these installations were suspended, by their latest event."""
+        ...
+
+
+class LockedWorkers(Protocol):
+    """The workers table while this process holds its EXCLUSIVE lock."""
+
+    async def rows(self, also: Collection[str]) -> list[Worker]:
+        """Live rows, ended ones whose pod is not known to be gone, and those of these names."""
+        ...
+
+    async def statuses(self, names: Collection[str]) -> Mapping[str, WorkerStatus]:
+        """The status of each of these that has a row."""
+        ...
+
+    async def apply(self, change: WorkerChange, now: datetime) -> bool:
+        """Write one change in a savepoint of its own; False if a row had moved on or would not take it."""
+        ...
+
+
+class Workers(Protocol):
+    """Workers as the reconciler reads and writes them."""
+
+    def locked(self, epoch: int) -> AbstractAsyncContextManager[LockedWorkers]:
+        """One transaction that holds LOCK TABLE workers IN EXCLUSIVE MODE; no network call belongs into it."""
+        ...
+
+    async def current(self) -> list[Worker]:
+        """Live rows, and ended ones whose pod is not known to be gone."""
+        ...
+
+    async def scopes(self, since: datetime) -> frozenset[Scope]:
+        """Where runners were registered since then."""
+        ...
+
+    async def reserve(self, orders: Sequence[Reservation], epoch: int, now: datetime) -> Reserved:
+        """Insert these rows and commit; says which were written and which names are taken already."""
+        ...
+
+    async def note_runner(self, name: str, group_id: int, runner_id: int, epoch: int, now: datetime) -> None:
+        """The runner is registered."""
+        ...
+
+    async def note_pod(self, name: str, create_rv: int, epoch: int, now: datetime) -> None:
+        """The pod is created."""
+        ...
+
+    async def fail(
+        self, name: str, reason: Reason, info: dict[str, Any], *, own_fault: bool, epoch: int, now: datetime
+    ) -> bool:
+        """End a live worker as failed and count it on the job it was made for; False if it had ended."""
+        ...
+
+    async def drop_intent(self, name: str, epoch: int, now: datetime) -> None:
+        """GitHub keeps the runner: it is busy, so the worker is left alone."""
+        ...
+
+    async def keep_report(self, name: str, info: dict[str, Any], epoch: int, now: datetime) -> None:
+        """Add what a failed worker's pod told."""
+        ...
+
+
+class Boards(Protocol):
+    """What pages know of the boards."""
+
+    async def write(self, boards: Sequence[Board], gone: Collection[str], epoch: int, now: datetime) -> None:
+        """Keep these boards as they are now, and forget those that are gone."""
+        ...
+
+    async def known(self) -> frozenset[str]:
+        """The nodes that have a row."""
+        ...
+
+
+class Holds(Protocol):
+    """Pauses, drains, breakers and quiet hours."""
+
+    async def current(self) -> HoldSet:
+        """All holds."""
+        ...

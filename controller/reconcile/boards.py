@@ -1,0 +1,39 @@
+"""Tells pages what the boards are doing: rows of `boards`, written on change by the leader."""
+
+from controller.decide.boards import describe_boards
+from controller.domain.boards import Board
+from controller.domain.constants import HEARTBEAT_EVERY
+from controller.domain.sightings import Unknown
+from controller.ports import Boards, Clock, Cluster, Holds
+
+
+class BoardWatch:
+    """One step of the loop."""
+
+    def __init__(
+        self, cluster: Cluster, boards: Boards, holds: Holds, clock: Clock, board_label: str
+    ) -> None:
+        self._cluster = cluster
+        self._boards = boards
+        self._holds = holds
+        self._clock = clock
+        self._label = board_label
+        self._written: dict[str, Board] | None = None
+        self._beat_at = clock.now()
+
+    async def run(self, epoch: int) -> None:
+        """Write the boards that changed; all of them at every heartbeat. An unknown view writes nothing."""
+        pods, nodes, now = self._cluster.pods(), self._cluster.nodes(), self._clock.now()
+        if isinstance(pods, Unknown) or isinstance(nodes, Unknown):
+            return
+        held = (await self._holds.current()).boards(now)
+        seen = {board.node: board for board in describe_boards(nodes, pods, held, self._label)}
+        known = self._written if self._written is not None else dict.fromkeys(await self._boards.known())
+        beat = now - self._beat_at >= HEARTBEAT_EVERY
+        changed = [board for node, board in seen.items() if beat or known.get(node) != board]
+        gone = known.keys() - seen.keys()
+        if changed or gone:
+            await self._boards.write(changed, gone, epoch, now)
+        self._written = seen
+        if beat:
+            self._beat_at = now

@@ -1,0 +1,28 @@
+"""A plan in words, for `switchboard plan`."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from controller.decide.demand import Plan
+from controller.domain.durations import show_duration
+from controller.domain.reasons import EXPLANATIONS
+
+
+def describe_plan(plan: Plan, now: datetime) -> str:
+    """Every step, and every skipped job with its reason and what to do."""
+    return "\n".join(_lines(plan, now))
+
+
+def _lines(plan: Plan, now: datetime) -> Iterator[str]:
+    if not plan.steps and not plan.skips:
+        yield "No job is pending: nothing to do."
+    for step in plan.steps:
+        job = step.job
+        yield (
+            f"start  job {job.job_id}  {job.repo}  [{', '.join(job.labels)}]  "
+            f"waiting {show_duration(now - job.created_at)}  → pool {step.pool.name}, a slot of {step.node}"
+        )
+    for skip in plan.skips:
+        job, why = skip.job, EXPLANATIONS[skip.reason]
+        yield f"skip   job {job.job_id}  {job.repo}  [{', '.join(job.labels)}]  {skip.reason.value}"
+        yield f"       {why.sentence} {why.next_step}"

@@ -1,0 +1,241 @@
+"""Provision: from a reserved row to a pod. Runs beside the loop, a bounded number at once.
+
+    reserve and commit ─▶ group ─▶ JIT config ─▶ note it ─▶ Secret, pod, owner ─▶ note it
+
+The row is committed before anything happens outside, so a crash at any arrow leaves something that sync_workers
+or GitHubCleanup finds: a row without a pod, a runner without a live row, a pod whose row does not know it yet.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from controller.decide.demand import Step
+from controller.domain.constants import NAME_TRIES
+from controller.domain.orders import PodOrder
+from controller.domain.reasons import Reason
+from controller.domain.reservations import Reservation
+from controller.domain.workers import NAME_ALPHABET, NAME_SUFFIX_LENGTH
+from controller.errors import (
+    ClusterError,
+    ClusterRefused,
+    ControllerError,
+    GitHubConflict,
+    GitHubError,
+    GitHubRefused,
+    GitHubUnavailable,
+    LeadershipLost,
+    StoreError,
+    clip,
+)
+from controller.ports import Clock, Cluster, GitHub, JitRunner, Random, Workers
+from controller.settings import File
+from controller.telemetry.metrics import Metrics
+from controller.telemetry.redaction import redact
+
+log = structlog.get_logger()
+
+OWN_FAULT = (ClusterRefused, GitHubRefused)
+MAYBE_REGISTERED = (GitHubUnavailable, GitHubConflict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """A step with its reserved name."""
+
+    step: Step
+    name: str
+    epoch: int
+    held: frozenset[str]
+
+
+class Provisioner:
+    """Carries out the steps of demand_match."""
+
+    def __init__(
+        self,
+        file: File,
+        github: GitHub,
+        cluster: Cluster,
+        workers: Workers,
+        clock: Clock,
+        rng: Random,
+        metrics: Metrics,
+        wake: Callable[[], None],
+    ) -> None:
+        self._file = file
+        self._github = github
+        self._cluster = cluster
+        self._workers = workers
+        self._clock = clock
+        self._rng = rng
+        self._metrics = metrics
+        self._wake = wake
+        self._places = asyncio.Semaphore(file.limits.provision_concurrency)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def in_flight(self) -> frozenset[str]:
+        """The workers whose provisioning is under way."""
+        return frozenset(self._tasks)
+
+    async def start(self, steps: Sequence[Step], epoch: int, held: frozenset[str]) -> int:
+        """Reserve a name for every step and begin; how many were begun."""
+        begun = 0
+        waiting = list(steps)
+        for _ in range(NAME_TRIES):
+            if not waiting:
+                break
+            orders = {order.name: (order, step) for step in waiting if (order := self._reservation(step))}
+            reserved = await self._workers.reserve(
+                [order for order, _ in orders.values()], epoch, self._clock.now()
+            )
+            for name in reserved.written:
+                self._begin(_Ordered(orders[name][1], name, epoch, held))
+            begun += len(reserved.written)
+            waiting = [orders[name][1] for name in reserved.taken]
+        return begun
+
+    async def idle(self) -> None:
+        """Wait until nothing is under way."""
+        while self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def stop(self) -> None:
+        """Drop what is under way: this process leads no more, its successor finds the rows."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _reservation(self, step: Step) -> Reservation:
+        job = step.job
+        suffix = "".join(self._rng.choice(NAME_ALPHABET) for _ in range(NAME_SUFFIX_LENGTH))
+        return Reservation(
+            name=self._file.names.name(suffix),
+            entity=job.entity,
+            app_id=job.app_id,
+            installation_id=job.installation_id,
+            labels=job.labels,
+            pool=step.pool.name,
+            image=step.pool.image,
+            made_for=job.job_id,
+            repo=job.key.repo,
+            max_workers=self._file.entities.limits(job.entity.name, job.entity.id).max_workers,
+        )
+
+    def _begin(self, ordered: _Ordered) -> None:
+        task = asyncio.create_task(self._run(ordered), name=f"provision {ordered.name}")
+        self._tasks[ordered.name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(ordered.name, None))
+
+    async def _run(self, ordered: _Ordered) -> None:
+        """One worker, to its pod or to its failure; nothing escapes but cancellation."""
+        async with self._places:
+            try:
+                await self._provision(ordered)
+            except (GitHubError, ClusterError) as error:
+                await self._give_up(ordered, error)
+            except LeadershipLost:
+                log.warning("provision.not_leading", worker=ordered.name)
+            except StoreError as error:
+                log.warning("provision.store_failed", worker=ordered.name, error=str(error))
+            except Exception:
+                log.exception("provision.crashed", worker=ordered.name)
+
+    async def _provision(self, ordered: _Ordered) -> None:
+        job, name, epoch = ordered.step.job, ordered.name, ordered.epoch
+        began = self._clock.now()
+        self._stage("reserved", job.seen_at, began)
+        group_id = await self._github.ensure_runner_group(job.scope)
+        try:
+            jit = await self._github.create_jit_runner(job.scope, name, job.labels, group_id)
+        except MAYBE_REGISTERED:
+            await self._remove_runner(ordered, None)
+            raise
+        now = self._clock.now()
+        self._stage("jit", began, now)
+        await self._workers.note_runner(name, group_id, jit.runner.id, epoch, now)
+        try:
+            created = await self._cluster.provision_runner(self._order(ordered, jit), jit.config)
+        except ClusterError:
+            await self._remove_runner(ordered, jit.runner.id)
+            raise
+        self._stage("pod", now, self._clock.now())
+        await self._workers.note_pod(name, created.resource_version, epoch, self._clock.now())
+        log.info("worker.provisioned", worker=name, pool=ordered.step.pool.name, job_id=job.job_id)
+
+    def _stage(self, stage: str, since: datetime, until: datetime) -> None:
+        self._metrics.provision_seconds.labels(stage).observe(max(0.0, (until - since).total_seconds()))
+
+    async def _remove_runner(self, ordered: _Ordered, runner_id: int | None) -> None:
+        """Best effort: what stays behind is found by GitHubCleanup, since its row will have ended."""
+        scope = ordered.step.job.scope
+        try:
+            if runner_id is None:
+                found = await self._github.find_runner(scope, ordered.name)
+                runner_id = found.id if found else None
+            if runner_id is not None:
+                await self._github.delete_runner(scope, runner_id)
+        except GitHubError as error:
+            log.info("provision.runner_left", worker=ordered.name, error=str(error))
+
+    async def _give_up(self, ordered: _Ordered, error: ControllerError) -> None:
+        """The worker has failed; its job is tried again, at once or later."""
+        why = clip(redact(str(error)))
+        log.warning("worker.provision_failed", worker=ordered.name, error=why)
+        info = {"error": type(error).__name__, "message": why}
+        own_fault = isinstance(error, OWN_FAULT)
+        try:
+            failed = await self._workers.fail(
+                ordered.name,
+                Reason.PROVISION_FAILED,
+                info,
+                own_fault=own_fault,
+                epoch=ordered.epoch,
+                now=self._clock.now(),
+            )
+        except StoreError as store_error:
+            log.warning("provision.store_failed", worker=ordered.name, error=str(store_error))
+            return
+        if failed:
+            self._metrics.worker_failures_total.labels(Reason.PROVISION_FAILED.value).inc()
+        self._wake()
+
+    def _order(self, ordered: _Ordered, jit: JitRunner) -> PodOrder:
+        job, pool = ordered.step.job, self._file.pool_named(ordered.step.pool.name)
+        if pool is None:
+            raise ClusterRefused(f"pool {ordered.step.pool.name} is not in the settings")
+        storage = pool.ephemeral_storage
+        return PodOrder(
+            name=ordered.name,
+            instance=self._file.instance,
+            image=pool.image,
+            pool=pool.name,
+            board=pool.board,
+            entity=job.entity,
+            app_id=job.app_id,
+            installation_id=job.installation_id,
+            labels=job.labels,
+            board_label=self._file.kubernetes.board_label,
+            resource=self._file.kubernetes.resource,
+            repo=job.repo,
+            job_url=job.html_url or None,
+            runner_id=jit.runner.id,
+            image_pull_policy=pool.pull_policy,
+            image_pull_secrets=pool.image_pull_secrets,
+            node_selector=pool.node_selector,
+            held_nodes=sorted(ordered.held),
+            tolerations=pool.tolerations,
+            env=pool.env,
+            requests=pool.resources.get("requests", {}),
+            limits=pool.resources.get("limits", {}),
+            ephemeral_request=storage.request if storage else None,
+            ephemeral_limit=storage.limit if storage else None,
+            active_deadline_seconds=int(self._file.timings.pod_active_deadline.total_seconds()),
+            privileged=pool.privileged,
+            host_network=pool.host_network,
+        )

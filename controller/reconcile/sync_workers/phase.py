@@ -1,0 +1,21 @@
+"""What all phases share: writing what was decided."""
+
+from controller.domain.changes import Adopt, Decided, Fail, Finish
+from controller.domain.views import View
+from controller.ports import LockedWorkers
+
+
+async def write(view: View, workers: LockedWorkers, decided: Decided) -> tuple[View, Decided]:
+    """Write the changes; the view for the next phase is without the workers that ended.
+
+    What a row would not take is taken out of the answer, so that it is not counted as done.
+    """
+    done = [change for change in decided.changes if await workers.apply(change, view.now)]
+    ended = frozenset(change.name for change in done if isinstance(change, Fail | Finish))
+    refused = frozenset(
+        change.name for change in decided.changes if not isinstance(change, Adopt) and change not in done
+    )
+    effects = tuple(
+        effect for effect in decided.effects if effect.name not in refused or effect.name in ended
+    )
+    return view.without(ended), Decided(tuple(done), effects)

@@ -1,0 +1,118 @@
+"""From the query string to filters and slices, and back to links. A bad value is refused with a sentence."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+from starlette.datastructures import URL
+
+from controller.domain.jobs import JobStatus
+from controller.domain.pages import JobFilter, Slice, Window, WorkerFilter
+from controller.domain.workers import WorkerStatus
+from controller.errors import clip
+
+PER_PAGE_LIMIT = 100
+REACH_LIMIT = 100_000  # page × per_page
+ID_LIMIT = 2**63 - 1
+ENTITY_LIMIT = 100
+FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)
+DAYS_BACK_LIMIT = 20_000
+
+Status = TypeVar("Status", bound=StrEnum)
+
+
+class BadQuery(ValueError):
+    """A value that cannot be used; the message is a sentence for the reader."""
+
+
+def read_slice(query: Mapping[str, str]) -> Slice:
+    """Read `page` and `per_page`."""
+    page = _number(query, "page", 1, REACH_LIMIT)
+    per_page = _number(query, "per_page", PER_PAGE_LIMIT, PER_PAGE_LIMIT)
+    if page * per_page > REACH_LIMIT:
+        raise BadQuery(f"page × per_page may be at most {REACH_LIMIT}; narrow the list with start and end.")
+    return Slice(page, per_page)
+
+
+def read_window(query: Mapping[str, str], now: datetime) -> Window:
+    """Read `start` and `end`: whole days in UTC, the end included."""
+    start, end = _day(query, "start", now), _day(query, "end", now)
+    if start and end and start > end:
+        raise BadQuery(f"start ({start}) is after end ({end}); exchange them.")
+    window = Window()
+    return Window(
+        datetime.combine(start, time(), UTC) if start else window.start,
+        datetime.combine(end + timedelta(days=1), time(), UTC) if end else window.end,
+    )
+
+
+def read_job_filter(query: Mapping[str, str], now: datetime) -> JobFilter:
+    """Read what narrows the list of jobs."""
+    entity = query.get("entity", "").strip()
+    if len(entity) > ENTITY_LIMIT or "\x00" in entity:
+        raise BadQuery("entity must be a GitHub login or a numeric id.")
+    run = query.get("run", "").strip()
+    return JobFilter(
+        _statuses(query, JobStatus),
+        entity or None,
+        _number(query, "run", 0, ID_LIMIT) if run else None,
+        read_window(query, now),
+    )
+
+
+def read_worker_filter(query: Mapping[str, str], now: datetime) -> WorkerFilter:
+    """Read what narrows the list of workers."""
+    return WorkerFilter(_statuses(query, WorkerStatus), read_window(query, now))
+
+
+def page_links(url: URL, part: Slice, *, more: bool) -> dict[str, str]:
+    """The neighbours of a slice, by relation."""
+    links = {}
+    if part.page > 1:
+        links["first"] = str(url.include_query_params(page=1))
+        links["prev"] = str(url.include_query_params(page=part.page - 1))
+    if more and (part.page + 1) * part.per_page <= REACH_LIMIT:
+        links["next"] = str(url.include_query_params(page=part.page + 1))
+    return links
+
+
+def link_header(links: Mapping[str, str]) -> str:
+    """The links as GitHub writes them."""
+    return ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())
+
+
+def _number(query: Mapping[str, str], name: str, default: int, limit: int) -> int:
+    text = query.get(name, "").strip()
+    if not text:
+        return default
+    if not re.fullmatch(r"[0-9]{1,19}", text) or not 1 <= int(text) <= limit:
+        raise BadQuery(f"{name} must be a whole number from 1 to {limit}, not {clip(text, 40)!r}.")
+    return int(text)
+
+
+def _day(query: Mapping[str, str], name: str, now: datetime) -> date | None:
+    text = query.get(name, "").strip()
+    if not text:
+        return None
+    if back := re.fullmatch(r"-([0-9]{1,5})d", text):
+        if int(back[1]) <= DAYS_BACK_LIMIT:
+            return now.astimezone(UTC).date() - timedelta(days=int(back[1]))
+    elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:
+            raise BadQuery(f"{name}: there is no day {text}.") from None
+        if FIRST_DAY <= day <= LAST_DAY:
+            return day
+    raise BadQuery(f"{name} must be a day as YYYY-MM-DD (UTC) or as -7d, not {clip(text, 40)!r}.")
+
+
+def _statuses(query: Mapping[str, str], kind: type[Status]) -> tuple[Status, ...]:
+    words = [word.strip() for word in query.get("status", "").split(",") if word.strip()]
+    try:
+        return tuple(kind(word) for word in words)
+    except ValueError:
+        known = ", ".join(one.value for one in kind)
+        raise BadQuery(f"status must be one or more of {known}, separated by commas.") from None

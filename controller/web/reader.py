@@ -1,0 +1,76 @@
+"""What the pages need: the reads (a gateway does them), the clock, the loop's state, the settings, the metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from controller.domain.jobs import Job
+from controller.domain.pages import (
+    BoardRow,
+    HoldRow,
+    JobFilter,
+    JobStory,
+    Listing,
+    Overview,
+    Slice,
+    UsageRow,
+    Window,
+    WorkerFilter,
+    WorkerRow,
+    WorkerStory,
+)
+from controller.domain.status import LoopStatus
+from controller.ports import Clock
+from controller.settings import File
+
+
+class PageReader(Protocol):
+    """Read-only questions; StoreError when the database cannot answer."""
+
+    async def overview(self, now: datetime, part: Slice) -> Overview:
+        """The whole installation at a glance."""
+        ...
+
+    async def usage(self, window: Window, part: Slice) -> Listing[UsageRow]:
+        """Demand and supply by key, the largest deficit first."""
+        ...
+
+    async def history(self, wanted: JobFilter, part: Slice) -> Listing[Job]:
+        """Jobs by status, then by time."""
+        ...
+
+    async def workers(self, wanted: WorkerFilter, part: Slice) -> Listing[WorkerRow]:
+        """Workers, newest first."""
+        ...
+
+    async def boards(self, window: Window, part: Slice) -> Listing[BoardRow]:
+        """Boards by type and name."""
+        ...
+
+    async def holds(self, now: datetime) -> tuple[HoldRow, ...]:
+        """What is held at the moment."""
+        ...
+
+    async def job(self, job_id: int) -> JobStory | None:
+        """All about one job."""
+        ...
+
+    async def worker(self, name: str) -> WorkerStory | None:
+        """All about one worker."""
+        ...
+
+    async def knows(self, number: int) -> tuple[bool, bool]:
+        """Whether a number is the id of a job, and whether it is that of a run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageDeps:
+    """What the pages are given."""
+
+    store: PageReader
+    clock: Clock
+    status: LoopStatus
+    settings: File
+    render_metrics: Callable[[], tuple[bytes, str]]

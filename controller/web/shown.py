@@ -1,0 +1,248 @@
+"""From rows to what anyone may see. Pages and JSON are made from these values alone, never from the rows.
+
+Of private repositories the entity and the ids are shown, with states, times and numbers; no name, address or text
+that came from the repository, its jobs or their logs.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from controller.domain.constants import HEARTBEAT_EVERY
+from controller.domain.jobs import Entity, Job, JobStatus
+from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
+from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+
+Shown = dict[str, Any]
+
+SILENT_AFTER = 3 * HEARTBEAT_EVERY
+REASONS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
+SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
+LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
+
+
+def show_job(job: Job, now: datetime) -> Shown:
+    """A job with why it waits, or why it was lost."""
+    open_ = not job.private
+    waited_until = job.started_at or job.completed_at or now
+    return {
+        "job_id": job.job_id,
+        **_entity(job.entity),
+        "private": job.private,
+        "repo": job.repo if open_ else None,
+        "name": job.name if open_ else None,
+        "html_url": _safe_url(job.html_url) if open_ else None,
+        "run_id": job.run_id if open_ else None,
+        "run_attempt": job.run_attempt,
+        "labels": list(job.labels),
+        "pool": job.pool,
+        "status": job.status.value,
+        "conclusion": job.conclusion,
+        "mark": job.mark.value if job.mark else None,
+        "runner_name": job.runner_name,
+        "attempts": job.attempts,
+        "retry_after": job.retry_after if job.status is JobStatus.PENDING else None,
+        "created_at": job.created_at,
+        "seen_at": job.seen_at,
+        "started_at": job.started_at,
+        "completed_at": job.completed_at,
+        "wait_seconds": _seconds(waited_until - job.created_at),
+        "run_seconds": _seconds((job.completed_at or now) - job.started_at) if job.started_at else None,
+        "reason": _waiting(job),
+        "failure": _loss(job),
+    }
+
+
+def _waiting(job: Job) -> Shown | None:
+    name = job.skip_reason or (job.mark.value if job.mark else None)
+    if job.status is not JobStatus.PENDING or name is None:
+        return None
+    return {
+        **_explained(name, SKIPS),
+        "since": job.skip_since,
+        "detail": job.skip_detail if not job.private else _figures(job.skip_detail),
+    }
+
+
+def _loss(job: Job) -> Shown | None:
+    if job.status is not JobStatus.FAILED:
+        return None
+    info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
+    return {
+        **_explained(str(info.get("reason") or "failed"), LOSSES),
+        "message": str(info.get("message") or "") if not job.private else "",
+    }
+
+
+def show_worker(row: WorkerRow, now: datetime) -> Shown:
+    """A worker with why it failed."""
+    worker, open_ = row.worker, not row.private
+    ended = worker.completed_at or now
+    return {
+        "name": worker.name,
+        **_entity(worker.entity),
+        "private": row.private,
+        "repo": worker.repo if open_ else None,
+        "labels": list(worker.labels),
+        "pool": worker.pool,
+        "image": worker.image,
+        "node": worker.node,
+        "status": worker.status.value,
+        "made_for": worker.made_for,
+        "job_id": worker.job_id,
+        "runner_version": worker.runner_version,
+        "ending": _explained(worker.ending_reason, REASONS) if worker.ending_reason else None,
+        "created_at": worker.created_at,
+        "jit_at": worker.jit_at,
+        "pod_at": worker.pod_at,
+        "running_at": worker.running_at,
+        "online_at": worker.online_at,
+        "completed_at": worker.completed_at,
+        "age_seconds": _seconds(ended - worker.created_at),
+        "failure_reason": worker.failure_reason,
+        "failure": _explained(worker.failure_reason, REASONS) if worker.failure_reason else None,
+        "failure_info": show_failure_info(worker.failure_info, private=row.private),
+    }
+
+
+def show_failure_info(info: object, *, private: bool) -> Shown | None:
+    """What was kept of a failed pod, in one form; of private ones codes and counts only."""
+    if not isinstance(info, Mapping):
+        return None
+    containers = [
+        {
+            "name": str(one.get("name") or ""),
+            "exit_code": one.get("exit_code"),
+            "reason": str(one.get("reason") or ""),
+            "message": "" if private else str(one.get("message") or ""),
+            "restart_count": one.get("restart_count") or 0,
+        }
+        for one in _mappings(info.get("containers"))
+    ]
+    if private:
+        return {"reason": None, "message": "", "containers": containers, "log_tail": "", "events": []}
+    return {
+        **info,
+        "reason": info.get("reason"),
+        "message": str(info.get("message") or info.get("error") or ""),
+        "containers": containers,
+        "log_tail": str(info.get("log_tail") or ""),
+        "events": [
+            {
+                "type": str(one.get("type") or ""),
+                "reason": str(one.get("reason") or ""),
+                "message": str(one.get("message") or ""),
+                "count": one.get("count") or 1,
+                "last_time": one.get("last_time"),
+            }
+            for one in _mappings(info.get("events"))
+        ],
+    }
+
+
+def show_usage(row: UsageRow, now: datetime) -> Shown:
+    """Demand and supply of one key."""
+    return {
+        **_entity(row.entity),
+        "labels": list(row.labels),
+        "private": row.private and row.repo is not None,
+        "repo": None if row.private else row.repo,
+        "pools": list(row.pools),
+        "demand": row.demand,
+        "supply": row.supply,
+        "deficit": row.deficit,
+        "jobs_pending": row.jobs_pending,
+        "jobs_running": row.jobs_running,
+        "workers_pending": row.workers_pending,
+        "workers_running": row.workers_running,
+        "oldest_at": row.oldest_at,
+        "oldest_wait_seconds": _seconds(now - row.oldest_at) if row.oldest_at else None,
+    }
+
+
+def show_board(row: BoardRow, pools: Iterable[str], holds: Iterable[HoldRow], now: datetime) -> Shown:
+    """A board, the pools it serves and what is on it."""
+    open_ = not row.private
+    hold = next((one for one in holds if one.scope == "board" and one.target == row.node), None)
+    return {
+        "node": row.node,
+        "board": row.board,
+        "pools": list(pools),
+        "state": row.state,
+        "slots": row.slots,
+        "worker": row.worker,
+        "worker_status": row.worker_status.value if row.worker_status else None,
+        "entity_name": row.entity_name,
+        "job_id": row.job_id,
+        "job_name": row.job_name if open_ else None,
+        "repo": row.repo if open_ else None,
+        "private": row.private,
+        "job_started_at": row.job_started_at,
+        "job_seconds": _seconds(now - row.job_started_at) if row.job_started_at else None,
+        "heartbeat_at": row.heartbeat_at,
+        "updated_at": row.updated_at,
+        "silent": now - row.heartbeat_at > SILENT_AFTER,
+        "hold": show_hold(hold) if hold else None,
+    }
+
+
+def show_hold(hold: HoldRow) -> Shown:
+    """A hold, without who set it."""
+    return {
+        "scope": hold.scope,
+        "target": hold.target,
+        "why": hold.why,
+        "until": hold.until,
+        "note": hold.note,
+    }
+
+
+def show_event(event: EventRow, *, private: bool) -> Shown:
+    """An event; of private repositories without what it says."""
+    return {
+        "at": event.at,
+        "source": event.source,
+        "kind": event.kind,
+        "outcome": event.outcome,
+        "job_id": event.job_id,
+        "worker": event.worker,
+        "detail": {} if private else event.detail,
+    }
+
+
+def _entity(entity: Entity) -> Shown:
+    return {"entity_id": entity.id, "entity_name": entity.name, "entity_type": entity.type.value}
+
+
+def _explained(name: str, table: Mapping[str, Any]) -> Shown:
+    """The sentence and next step of a reason; one that a newer program stored is shown by its name."""
+    known = table.get(name)
+    return {
+        "reason": name,
+        "sentence": known.sentence if known else f"{name.replace('_', ' ').capitalize()}.",
+        "next_step": known.next_step if known else "",
+    }
+
+
+def _safe_url(url: str) -> str | None:
+    return url if url.startswith(("https://", "http://")) else None
+
+
+def _seconds(value: timedelta) -> int:
+    return max(0, round(value.total_seconds()))
+
+
+def _figures(detail: Mapping[str, Any]) -> Shown:
+    """Numbers and times say nothing about a repository; words might."""
+    return {name: value for name, value in detail.items() if isinstance(value, int | float) or _time(value)}
+
+
+def _time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list | tuple) else []

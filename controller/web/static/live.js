@@ -1,0 +1,109 @@
+"use strict";
+
+// Times in the reader's own zone, and a page that keeps itself fresh: the same address is fetched again and <main> is
+// changed only where it differs, so scroll, focus, selection, half-filled forms and opened details stay as they are.
+
+const LATEST_WAIT_MS = 60_000;
+
+const pad = (number) => String(number).padStart(2, "0");
+
+function localise(root) {
+  const today = new Date().toDateString();
+  for (const element of root.querySelectorAll("time[datetime]")) {
+    const at = new Date(element.dateTime);
+    if (Number.isNaN(at.getTime())) continue;
+    const clock = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+    const day = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+    element.textContent = at.toDateString() === today ? clock : `${day} ${clock.slice(0, 5)}`;
+    element.title = at.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
+  }
+}
+
+const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || "" : "");
+const alike = (one, other) => one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
+
+function matchAttributes(now, next) {
+  for (const { name } of [...now.attributes]) {
+    if (!next.hasAttribute(name) && name !== "open") now.removeAttribute(name);
+  }
+  for (const { name, value } of next.attributes) {
+    if (name === "open" || (name === "value" && now.nodeName === "INPUT")) continue;
+    if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+  }
+}
+
+function match(now, next) {
+  if (now.nodeType !== Node.ELEMENT_NODE) {
+    if (now.nodeValue !== next.nodeValue) now.nodeValue = next.nodeValue;
+    return;
+  }
+  matchAttributes(now, next);
+  if (now.nodeName !== "SELECT") matchChildren(now, next);
+}
+
+function matchChildren(now, next) {
+  const keyed = new Map([...now.children].filter(keyOf).map((child) => [keyOf(child), child]));
+  let place = now.firstChild;
+  for (const wanted of [...next.childNodes]) {
+    const moved = keyed.get(keyOf(wanted));
+    if (moved && moved !== place && alike(moved, wanted)) {
+      now.insertBefore(moved, place);
+      match(moved, wanted);
+    } else if (place && alike(place, wanted)) {
+      const after = place.nextSibling;
+      match(place, wanted);
+      place = after;
+    } else {
+      const added = document.importNode(wanted, true);
+      if (added.nodeName === "TR") added.classList.add("fresh");
+      now.insertBefore(added, place);
+    }
+  }
+  while (place) {
+    const after = place.nextSibling;
+    place.remove();
+    place = after;
+  }
+}
+
+function say(state, text) {
+  const place = document.querySelector("[data-live]");
+  if (!place || place.textContent === text) return;
+  place.dataset.state = state;
+  place.textContent = text;
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(15_000) });
+  if (answer.status >= 500) throw new Error(String(answer.status));
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (!next.getElementById("main")) throw new Error("not a page");
+  localise(next);
+  matchChildren(document.getElementById("main"), next.getElementById("main"));
+  const asOf = next.querySelector("[data-as-of]");
+  if (asOf) matchChildren(document.querySelector("[data-as-of]"), asOf);
+}
+
+function keepFresh() {
+  const every = Number(document.getElementById("main").dataset.refresh) * 1000;
+  if (!every) return;
+  let wait = every;
+  const turn = async () => {
+    if (!document.hidden) {
+      try {
+        await refresh();
+        wait = every;
+        say("live", "Live");
+      } catch {
+        wait = Math.min(wait * 2, LATEST_WAIT_MS);
+        say("lost", "No answer; trying again");
+      }
+    }
+    setTimeout(turn, wait);
+  };
+  say("live", "Live");
+  setTimeout(turn, every);
+}
+
+localise(document);
+keepFresh();
