@@ -11,9 +11,10 @@ from controller.errors import StoreError
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.intake import Intake
 from tests.clocks import EPOCH
-from tests.integration.postgres.queries import clear, counts, the_job
+from tests.integration.postgres.queries import clear, counts, rows, the_job
 from tests.payloads import CATALOGUE, RUNNER, a_delivery, job_payload
 from tests.postgres import opened
+from tests.waiting import until
 
 ROUNDS = 15
 
@@ -153,10 +154,9 @@ WHERE wait_event_type = 'Lock' AND datname = current_database()
 
 async def until_blocked(database: Database, number: int) -> None:
     """Return once so many sessions wait for a lock."""
-    async with asyncio.timeout(30):
-        while True:
-            async with database.transaction() as connection:
-                row = await (await connection.execute(WAITING)).fetchone()
-            if row and row["blocked"] >= number:
-                return
-            await asyncio.sleep(0.01)
+
+    async def blocked() -> bool:
+        (row,) = await rows(database, WAITING)
+        return bool(row["blocked"] >= number)
+
+    await until(blocked)
