@@ -41,7 +41,8 @@ LISTS = (
     "ownerReferences",
     "imagePullSecrets",
 )
-OBJECTS = ("metadata", "spec", "status", "resources", "securityContext", "valueFrom", "secretKeyRef")
+ROOT_OBJECTS = ("metadata", "spec", "status")  # deeper down, `status` is a text in conditions
+OBJECTS = ("resources", "securityContext", "valueFrom", "secretKeyRef")
 EVICTION_PATIENCE = 300
 _WORDS: dict[type, str] = {
     str: "string",
@@ -77,6 +78,8 @@ def read_object(resource: Resource, body: bytes) -> Json:
 
 def check_types(resource: Resource, obj: Json) -> None:
     """Refuse fields of the wrong JSON type, as decoding into typed structs does."""
+    for key in ROOT_OBJECTS:
+        _expect(resource, obj.get(key), dict, f"{resource.kind}.{key}")
     _walk(resource, obj, resource.kind)
     for container in (obj.get("spec") or {}).get("containers") or ():
         for part in ("limits", "requests"):

@@ -16,7 +16,12 @@ def a_pod(name: str, *, labels: Json | None = None, slots: int = 0, image: str =
     if "env" in spec:
         container["env"] = spec.pop("env")
     full = {"restartPolicy": "Never", "containers": [container], **spec}
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "labels": labels or {}}, "spec": full}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": full,
+    }
 
 
 def a_secret(name: str, *, labels: Json | None = None, owner: Json | None = None, **data: str) -> Json:

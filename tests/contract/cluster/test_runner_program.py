@@ -1,7 +1,5 @@
 """The runner inside a pod, against the simulated GitHub: both clusters of the whole system on one clock."""
 
-import base64
-import json
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ import pytest
 
 from controller.simulators.cluster import Behaviour, RunnerProgram
 from controller.simulators.github import GitHubSimulator, Job, JobSpec
+from controller.simulators.github.routes.runners import encode_jit_config
 from tests.contract.cluster.conftest import Cluster
 from tests.contract.cluster.objects import BOARD, IMAGE, Json, a_pod, a_secret, container_state
 from tests.serving import serving
@@ -31,7 +30,7 @@ class Farm:
         account = self.github.world.accounts["acme"]
         group = account.groups[1]
         runner = self.github.runners.register(account, None, group, name, LABELS)
-        config = encoded({".runner": {"agentId": runner.id}, ".credentials": {"token": runner.token}})
+        config = encode_jit_config(runner, self.github.base_url)
         await self.cluster.api.create("secrets", a_secret(name, jitconfig=config))
         reference = {"secretKeyRef": {"name": name, "key": "jitconfig"}}
         variables = [{"name": "RUNNER_JITCONFIG", "valueFrom": reference}]
@@ -51,17 +50,12 @@ class Farm:
         return pod
 
 
-def encoded(files: Json) -> str:
-    inner = {name: base64.b64encode(json.dumps(content).encode()).decode() for name, content in files.items()}
-    return base64.b64encode(json.dumps(inner).encode()).decode()
-
-
 @pytest.fixture
 async def farm(cluster: Cluster) -> AsyncIterator[Farm]:
     github = GitHubSimulator(cluster.clock, random.Random(5), "secret")
     github.add_app("111", PUBLIC_KEY)
     github.add_organization("acme", "111")
-    github.add_repository("acme/widgets")
+    github.add_repository("acme/widgets", private=True)
     async with serving(github.app) as base_url, github.running():
         github.base_url = base_url
         cluster.sim.programs[IMAGE] = RunnerProgram(base_url, "2.330.0")
@@ -104,7 +98,9 @@ async def test_a_job_that_is_cancelled_ends_as_cancelled(farm: Farm) -> None:
 
 
 @pytest.mark.parametrize(("env", "exit_code"), [("1", 7), ("", 0)])
-async def test_a_version_that_is_refused_is_exit_7_when_asked_for(farm: Farm, env: str, exit_code: int) -> None:
+async def test_a_version_that_is_refused_is_exit_7_when_asked_for(
+    farm: Farm, env: str, exit_code: int
+) -> None:
     farm.github.refuse_runner_versions("acme", below="3.0.0")
     await farm.start_runner("runner-1", ACTIONS_RUNNER_RETURN_VERSION_DEPRECATED_EXIT_CODE=env)
     await farm.advance(10)
