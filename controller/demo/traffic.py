@@ -8,12 +8,12 @@ from controller.ports import Clock
 from controller.simulators.cluster import Behaviour, ClusterSimulator
 from controller.simulators.github import GitHubSimulator, JobSpec
 
-PUSH_EVERY = 8.0  # seconds, on average
+PUSH_EVERY = 6.5  # seconds, on average
 BURST_CHANCE = 0.05
 CANCEL_CHANCE = 0.02
 FAILURE_CHANCE = 0.08
 WORK = (10.0, 45.0)  # seconds that a job takes
-FLAKY_FOR, SOUND_FOR = timedelta(seconds=60), timedelta(seconds=150)
+FLAKY_FOR, SOUND_FOR = timedelta(seconds=60), timedelta(seconds=90)
 NAMES = ("build", "test", "lint", "bench", "package")
 
 

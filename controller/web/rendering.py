@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
@@ -69,6 +71,7 @@ class Renderer:
             "utc": _utc,
             "moment": _moment,
             "words": _words,
+            "ticks": _ticks,
             "value": _value,
         }
         self._templates.globals |= {
@@ -146,6 +149,11 @@ def _span(seconds: int) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
+
+
+def _ticks(text: str) -> Markup:
+    """A sentence of ours: what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
 
 
 def _value(value: object) -> str:

@@ -62,7 +62,7 @@ LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 def read_search(text: str, stem: str) -> Sought:
     """Say what is looked for; `stem` is how this environment's runner names begin."""
     text = text.strip()
-    if re.fullmatch(r"#?[0-9]{1,19}", text):
+    if re.fullmatch(r"#?[0-9]{1,1000}", text):
         number = int(text.lstrip("#"))
         return SomeId(number) if 0 < number <= ID_LIMIT else Nothing()
     if re.match(r"https?://", text, re.IGNORECASE):

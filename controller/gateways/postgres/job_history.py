@@ -33,7 +33,12 @@ SELECT {JOB_COLUMNS} FROM jobs JOIN (
     ORDER BY created_at DESC, job_id DESC OFFSET %(offset)s LIMIT %(limit)s
 ) AS slice USING (job_id) ORDER BY created_at DESC, job_id DESC
 """
-COUNT = f"SELECT count(*) AS number FROM jobs WHERE {MATCHING}"
+# Asked only of a section that ends before `offset`; the limit tells the planner how little that is.
+COUNT = f"""
+SELECT count(*) AS number FROM (
+    SELECT job_id FROM jobs WHERE {MATCHING} ORDER BY created_at DESC, job_id DESC LIMIT %(offset)s
+) AS section
+"""
 
 
 async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -> Listing[Job]:
@@ -52,7 +57,7 @@ async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -
         jobs.extend(job_of(row) for row in rows)
         if rows:
             offset = 0
-        elif offset:
+        elif offset and status is not SECTIONS[-1]:
             counted = await (await connection.execute(COUNT, values, prepare=False)).fetchone()
             offset -= counted["number"] if counted else 0
     return Listing.cut(jobs, part.per_page)

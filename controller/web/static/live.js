@@ -106,4 +106,5 @@ function keepFresh() {
 }
 
 localise(document);
+for (const log of document.querySelectorAll(".log pre")) log.scrollTop = log.scrollHeight;
 keepFresh();

@@ -1,0 +1,121 @@
+"""With many finished jobs and workers every page reads along an index; a plan that scans the table fails here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller.domain.jobs import JobStatus
+from controller.domain.pages import JobFilter, Slice, Window
+from controller.gateways.postgres import job_history
+from controller.gateways.postgres.database import Connection, Database
+from controller.gateways.postgres.job_history import section_values
+from controller.gateways.postgres.pages import PageStore, slice_values
+from tests.integration.web_pages.seeding import Seed, ago
+
+MANY_JOBS = """
+INSERT INTO jobs (job_id, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, run_id, status,
+    runner_name, heard_at, poll_at, created_at, seen_at, started_at, completed_at, updated_at)
+SELECT n, n % 50, 'org-' || n % 50, 'Organization', 'org/repo', '1', 1, '{ubuntu-24.04-riscv}', n / 3,
+    CASE WHEN n % 20000 = 0 THEN 'pending' WHEN n % 20000 = 1 THEN 'running' WHEN n % 100 = 2 THEN 'failed'
+         ELSE 'completed' END, 'w-' || n, t, t, t, t, t, t, t
+FROM generate_series(1, 200000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '20 s' AS t) at
+"""
+MANY_WORKERS = """
+INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image, made_for,
+    status, created_at, completed_at, updated_at)
+SELECT 'w-' || n, n % 50, 'org', 'Organization', '1', 1, '{ubuntu-24.04-riscv}', 'p', 'i', n,
+    CASE WHEN n % 10000 = 0 THEN 'running' WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END, t, t, t
+FROM generate_series(1, 50000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '80 s' AS t) at
+"""
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+async def scans(connection: Connection, query: str, values: dict[str, Any]) -> set[tuple[str, str]]:
+    """Which tables the statement reads, and how."""
+    row = await (await connection.execute(f"EXPLAIN (FORMAT JSON) {query}", values, prepare=False)).fetchone()
+    assert row is not None
+    found = nodes(row["QUERY PLAN"][0]["Plan"])
+    return {(node["Node Type"], node["Relation Name"]) for node in found if "Relation Name" in node}
+
+
+@pytest.fixture
+async def full(database: Database, seed: Seed) -> Database:
+    """A database with many finished jobs and workers, analysed."""
+    await seed.run(MANY_JOBS)
+    await seed.run(MANY_WORKERS)
+    connection = await database.connect()
+    async with connection:
+        await connection.execute("VACUUM (ANALYZE) jobs")
+        await connection.execute("VACUUM (ANALYZE) workers")
+    return database
+
+
+def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    week = Window(start=ago(days=7))
+    filters = {
+        "all": (JobFilter(), None),
+        "a week": (JobFilter(window=week), None),
+        "an entity": (JobFilter(entity="7"), [7]),
+        "an entity's week": (JobFilter(entity="7", window=week), [7]),
+        "a run": (JobFilter(run_id=4711), None),
+    }
+    for name, (wanted, entities) in filters.items():
+        for status in JobStatus:
+            for offset in (0, 99_900):
+                values = section_values(wanted, status, entities, offset, 101)
+                query = job_history.OLDEST_FIRST if status is JobStatus.PENDING else job_history.NEWEST_FIRST
+                yield f"{name}, {status.value}, from {offset}", query, values
+            yield f"count of {name}, {status.value}", job_history.COUNT, values
+    yield "entities", job_history.ENTITIES_NAMED, {"name": "org-7"}
+
+
+def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    part = slice_values(Window(), Slice())
+    today = {"today": ago(hours=12), "horizon": ago(days=40), "limit": 8}
+    job = {"job_id": 7, "runner_name": "w-7", "limit": 20}
+    yield "usage", PageStore.USAGE, part
+    yield "workers", PageStore.WORKERS, {**part, "statuses": None}
+    yield "failed workers", PageStore.WORKERS, {**part, "statuses": ["failed"]}
+    yield "last page of workers", PageStore.WORKERS, {**part, "offset": 49_900, "statuses": None}
+    yield "boards", PageStore.BOARDS, part
+    yield "counts", PageStore.COUNTS, today
+    yield "waiting", PageStore.WAITING, today
+    yield "failures", PageStore.FAILURES, today
+    yield "job", PageStore.JOB, job
+    yield "workers of a job", PageStore.JOB_WORKERS, job
+    yield "worker", PageStore.WORKER, {"name": "w-7"}
+    yield "known", PageStore.KNOWN, {"number": 7}
+
+
+async def test_no_page_scans_jobs_or_workers(full: Database) -> None:
+    async with full.transaction() as connection:
+        for name, query, values in (*history_statements(), *other_statements()):
+            read = await scans(connection, query, values)
+            assert read, name
+            assert ("Seq Scan", "jobs") not in read, name
+            assert ("Seq Scan", "workers") not in read, name
+
+
+async def test_the_deepest_page_skips_along_the_index_alone(full: Database) -> None:
+    async with full.transaction() as connection:
+        values = section_values(JobFilter(), JobStatus.COMPLETED, None, 99_900, 101)
+        read = await scans(connection, job_history.NEWEST_FIRST, values)
+    assert ("Index Only Scan", "jobs") in read
+
+
+async def test_the_deepest_page_has_the_right_jobs(full: Database) -> None:
+    deepest = await PageStore(full).history(JobFilter(), Slice(1000, 100))
+    async with full.transaction() as connection:
+        cursor = await connection.execute("""
+            SELECT job_id FROM jobs ORDER BY array_position(ARRAY['pending', 'running', 'failed', 'completed'], status),
+                CASE WHEN status = 'pending' THEN created_at END, created_at DESC OFFSET 99900 LIMIT 100
+        """)
+        expected = [row["job_id"] for row in await cursor.fetchall()]
+    assert [job.job_id for job in deepest.rows] == expected
+    assert deepest.more
