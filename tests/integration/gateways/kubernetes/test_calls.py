@@ -51,7 +51,7 @@ async def test_a_lost_answer_to_create_is_repaired_by_asking_again(world: World)
 
 async def test_a_pod_that_is_refused_says_which_field(world: World) -> None:
     manifest = an_order("Not_A_Name")
-    with pytest.raises(ClusterRefused, match="metadata.name"):
+    with pytest.raises(ClusterRefused, match=r"metadata\.name"):
         await world.gateway.create_pod(manifest)
 
 
