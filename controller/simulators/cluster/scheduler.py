@@ -5,9 +5,12 @@ a thousand waiting pods cost one look at the nodes.
 """
 
 import asyncio
+import itertools
 import json
 import random
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 
 from controller.ports import Clock
@@ -30,6 +33,15 @@ COMPONENT = "default-scheduler"
 Usage = dict[str, Decimal]
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A pod without a node, with what decides where it may go."""
+
+    key: Key
+    likeness: str
+    wanted: Usage
+
+
 class Scheduler:
     """Places pods; `run` is its only task."""
 
@@ -38,8 +50,10 @@ class Scheduler:
         self._recorder = recorder
         self._clock = clock
         self._rng = rng
-        self._waiting: dict[str, Key] = {}  # by uid, oldest first
+        self._waiting: dict[str, _Waiting] = {}  # by uid, oldest first
         self._used: dict[str, Usage] = {}
+        self._offered: dict[str, Usage] = {}
+        self._usable: dict[str, tuple[list[str], Counter[str]]] = {}  # by likeness, until a node changes
         self._wake = asyncio.Event()
         store.listeners.append(self._notice)
 
@@ -53,23 +67,33 @@ class Scheduler:
 
     def _notice(self, change: Change) -> None:
         if change.resource is NODES:
-            self._wake.set()
-        if change.resource is not PODS:
-            return
+            self._notice_node(change)
+        elif change.resource is PODS:
+            self._notice_pod(change)
+
+    def _notice_node(self, change: Change) -> None:
+        name = change.object["metadata"]["name"]
+        if change.type == "DELETED":
+            self._offered.pop(name, None)
+        else:
+            self._offered[name] = allocatable_of(change.object)
+        self._usable.clear()
+        self._wake.set()
+
+    def _notice_pod(self, change: Change) -> None:
         pod, before = change.object, change.previous
         alive = change.type != "DELETED"
-        if before is not None and _occupies(before):
+        held, holds = before is not None and _occupies(before), alive and _occupies(pod)
+        if before is not None and held and not holds:
             self._count(before, -1)
-        if alive and _occupies(pod):
-            self._count(pod, 1)
-        elif before is not None and _occupies(before):
             self._wake.set()
-        if alive and _waits(pod):
-            if uid_of(pod) not in self._waiting:
-                self._waiting[uid_of(pod)] = key_of(pod)
-                self._wake.set()
-        else:
+        if holds and not held:
+            self._count(pod, 1)
+        if not alive or not _waits(pod):
             self._waiting.pop(uid_of(pod), None)
+        elif uid_of(pod) not in self._waiting:
+            self._waiting[uid_of(pod)] = _Waiting(key_of(pod), _likeness(pod), requests_of(pod))
+            self._wake.set()
 
     def _count(self, pod: Json, sign: int) -> None:
         used = self._used.setdefault(node_of(pod), {})
@@ -78,36 +102,37 @@ class Scheduler:
 
     def _place_all(self) -> None:
         """Place what waits, oldest first; what asks for the same as a pod that found nothing finds nothing."""
-        if not self._waiting:
-            return
-        nodes = list(self._store.values(NODES))
-        offered = {node["metadata"]["name"]: allocatable_of(node) for node in nodes}
-        open_nodes: dict[str, list[str]] = {}
-        refusals: dict[str, Counter[str]] = {}
         told: dict[str, str] = {}
-        for key in list(self._waiting.values()):
-            pod = self._store.find(PODS, *key)
+        for waiting in list(self._waiting.values()):
+            pod = self._store.find(PODS, *waiting.key)
             if pod is None:
                 continue
-            likeness = _likeness(pod)
-            if likeness not in open_nodes:
-                open_nodes[likeness], refusals[likeness] = _sift(pod, nodes)
-            wanted = requests_of(pod)
-            fitting = [] if likeness in told else self._with_room(wanted, open_nodes[likeness], offered)
-            # A node that is full now stays full for the rest of this round.
-            open_nodes[likeness] = fitting or open_nodes[likeness]
-            if fitting:
-                self._bind(pod, self._rng.choice(fitting))
+            node = None if waiting.likeness in told else self._find_room(pod, waiting)
+            if node is not None:
+                self._bind(pod, node)
                 continue
-            if likeness not in told:
-                counts = Counter(refusals[likeness])
-                for name in open_nodes[likeness]:
-                    counts.update(shortages(wanted, offered[name], self._used.get(name, {})))
-                told[likeness] = _message(len(nodes), counts)
-            self._refuse(pod, told[likeness])
+            if waiting.likeness not in told:
+                told[waiting.likeness] = self._explain(waiting)
+            self._refuse(pod, told[waiting.likeness])
 
-    def _with_room(self, wanted: Usage, names: list[str], offered: dict[str, Usage]) -> list[str]:
-        return [name for name in names if not shortages(wanted, offered[name], self._used.get(name, {}))]
+    def _find_room(self, pod: Json, waiting: _Waiting) -> str | None:
+        """The first usable node with room, looked for from a random place on, so that boards share the work."""
+        if waiting.likeness not in self._usable:
+            self._usable[waiting.likeness] = _sift(pod, self._store.values(NODES))
+        names = self._usable[waiting.likeness][0]
+        first = self._rng.randrange(len(names)) if names else 0
+        rotated = itertools.chain(itertools.islice(names, first, None), itertools.islice(names, first))
+        return next((name for name in rotated if not self._short_of(waiting, name)), None)
+
+    def _explain(self, waiting: _Waiting) -> str:
+        names, refusals = self._usable[waiting.likeness]
+        counts = Counter(refusals)
+        for name in names:
+            counts.update(self._short_of(waiting, name))
+        return _message(len(self._offered), counts)
+
+    def _short_of(self, waiting: _Waiting, name: str) -> list[str]:
+        return shortages(waiting.wanted, self._offered[name], self._used.get(name, {}))
 
     def _bind(self, pod: Json, node: str) -> None:
         def assign(fresh: Json) -> None:
@@ -151,7 +176,7 @@ def _likeness(pod: Json) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
-def _sift(pod: Json, nodes: list[Json]) -> tuple[list[str], Counter[str]]:
+def _sift(pod: Json, nodes: Iterable[Json]) -> tuple[list[str], Counter[str]]:
     """The nodes that the pod may use, and what keeps it off the others."""
     usable, refusals = [], Counter[str]()
     for node in nodes:

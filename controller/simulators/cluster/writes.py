@@ -61,6 +61,7 @@ class Writes:
             raise invalid(resource, str(metadata.get("name", "")), found)
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             metadata.pop(field, None)
+        _drop_empty(metadata)
         metadata["uid"] = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         metadata["creationTimestamp"] = timestamp(self._clock.now())
         if resource is PODS:
@@ -142,9 +143,7 @@ class Writes:
             metadata.pop(field, None)
             if field in old["metadata"]:
                 metadata[field] = old["metadata"][field]
-        for field in ("labels", "annotations", "ownerReferences", "finalizers"):
-            if not metadata.get(field):
-                metadata.pop(field, None)
+        _drop_empty(metadata)
         if not ask.resource.has_status:
             return
         if ask.subresource == "status":
@@ -185,6 +184,13 @@ class Writes:
         if wanted is None:
             wanted = obj["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE)
         return int(wanted) if wanted >= 0 else 1
+
+
+def _drop_empty(metadata: Json) -> None:
+    """Leave out what is empty, as encoding does."""
+    for field in ("labels", "annotations", "ownerReferences", "finalizers"):
+        if not metadata.get(field):
+            metadata.pop(field, None)
 
 
 def _options(ask: Ask) -> Json:
