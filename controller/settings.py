@@ -4,6 +4,7 @@ The YAML file is described in the README. Pydantic is used only here and for API
 """
 
 import os
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -139,8 +140,8 @@ class Pool(Model):
     @field_validator("labels")
     @classmethod
     def _some_labels(cls, value: list[list[str]]) -> list[list[str]]:
-        if any(not normalise_labels(labels) for labels in value):
-            raise ValueError("a label set must hold at least one label")
+        if any(not labels or "" in normalise_labels(labels) for labels in value):
+            raise ValueError("a label set must hold at least one label, and no empty one")
         return value
 
     @property
@@ -353,11 +354,14 @@ def load_settings(path: Path | None, env: Mapping[str, str], *, needs: frozenset
     for name, meaning in REQUIRED_SECRETS.items():
         if name in needs and not env.get(name, "").strip():
             mistakes.append(f"${name}: not set; expected {meaning}")
+    url = env.get("DATABASE_URL", "").strip()
+    if url and not re.match(r"postgres(ql)?://|\w+\s*=", url):
+        mistakes.append(f"$DATABASE_URL: not an address; expected {REQUIRED_SECRETS['DATABASE_URL']}")
     if mistakes or file is None:
         raise ConfigError(mistakes)
     return Settings(
         file=file,
-        database_url=Secret(env.get("DATABASE_URL", "").strip()),
+        database_url=Secret(url),
         webhook_secrets=tuple(Secret(word) for word in env.get("GITHUB_WEBHOOK_SECRET", "").split()),
         admin_token=Secret(token) if (token := env.get("SWITCHBOARD_ADMIN_TOKEN", "").strip()) else None,
     )

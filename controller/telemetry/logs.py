@@ -30,7 +30,7 @@ def setup_logs(format: LogFormat = "json", level: str = "info", stream: TextIO |
         structlog.processors.format_exc_info,
     ]
     renderer: Processor = (
-        structlog.processors.JSONRenderer(ensure_ascii=False, default=_as_text)
+        structlog.processors.JSONRenderer(default=str)
         if format == "json"
         else structlog.dev.ConsoleRenderer(
             colors=stream.isatty(), timestamp_key="time", exception_formatter=structlog.dev.plain_traceback
@@ -88,14 +88,15 @@ def _redacted(value: Any, depth: int) -> Any:
         case bool() | int() | float() | None:
             return value
         case str():
-            return clip(redact(value), TEXT_LIMIT)
+            return _fit(value)
         case Mapping() if depth:
-            return {redact(str(key)): _redacted(item, depth - 1) for key, item in value.items()}
+            return {_fit(str(key)): _redacted(item, depth - 1) for key, item in value.items()}
         case list() | tuple() | set() | frozenset() if depth:
             return [_redacted(item, depth - 1) for item in value]
         case _:
-            return clip(redact(_as_text(value)), TEXT_LIMIT)
+            return _fit(str(value))
 
 
-def _as_text(value: object) -> str:
-    return str(value)
+def _fit(text: str) -> str:
+    """Without secrets, of bearable length, and such that any stream can take it."""
+    return clip(redact(text), TEXT_LIMIT).encode(errors="replace").decode()
