@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from controller.domain.jobs import Entity, EntityType, normalise_labels
+from controller.domain.orders import PodOrder
 from controller.gateways.kubernetes import KubernetesGateway, connect
-from controller.gateways.kubernetes.pod import PodOrder, make_pod
+from controller.gateways.kubernetes.pod import make_pod
 from controller.ports import CreatedPod, Secret
 from controller.simulators.cluster import ClusterSimulator, Sleeper
 from tests.clocks import ManualClock

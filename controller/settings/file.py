@@ -1,25 +1,17 @@
-"""File + environment → frozen values, with all mistakes found at once.
+"""The YAML file as frozen values. It is described in the README; the table there is held to these models."""
 
-The YAML file is described in the README. Pydantic is used only here and for API bodies.
-"""
-
-import os
-import re
-from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -30,9 +22,7 @@ from controller.domain.jobs import EntityType, LabelSet, normalise_labels
 from controller.domain.pools import Catalogue
 from controller.domain.pools import Pool as DomainPool
 from controller.domain.views import HealthLimits
-from controller.domain.workers import NAME_SUFFIX_LENGTH, NameRule
-from controller.errors import ConfigError
-from controller.ports import Secret
+from controller.domain.workers import NameRule
 
 Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -102,7 +92,7 @@ class EphemeralStorage(Model):
     limit: str
 
 
-def _label_sets(value: Any) -> Any:
+def label_sets(value: Any) -> Any:
     """Accept one label set or a list of sets."""
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
         return [value]
@@ -114,7 +104,7 @@ class Pool(Model):
 
     name: str = Field(pattern=DNS_LABEL, max_length=63)
     board: str = Field("", pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
-    labels: Annotated[list[list[str]], BeforeValidator(_label_sets)] = Field(min_length=1)
+    labels: Annotated[list[list[str]], BeforeValidator(label_sets)] = Field(min_length=1)
     image: str = Field(min_length=1)
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     ephemeral_storage: EphemeralStorage | None = None
@@ -334,111 +324,3 @@ class File(Model):
     def pool_named(self, name: str | None) -> Pool | None:
         """The pool of that name, unless it was removed from the file."""
         return next((pool for pool in self.pools if pool.name == name), None)
-
-
-class Settings(BaseModel):
-    """Everything the program was told."""
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-
-    file: File
-    database_url: Secret
-    webhook_secrets: tuple[Secret, ...] = ()
-    admin_token: Secret | None = None
-
-
-def load_settings(path: Path | None, env: Mapping[str, str], *, needs: frozenset[str]) -> Settings:
-    """Read file and environment; ConfigError lists every mistake. `needs` names the required secrets."""
-    mistakes: list[str] = []
-    file = _load_file(path, env, mistakes)
-    for name, meaning in REQUIRED_SECRETS.items():
-        if name in needs and not env.get(name, "").strip():
-            mistakes.append(f"${name}: not set; expected {meaning}")
-    url = env.get("DATABASE_URL", "").strip()
-    if url and not re.match(r"postgres(ql)?://|\w+\s*=", url):
-        mistakes.append(f"$DATABASE_URL: not an address; expected {REQUIRED_SECRETS['DATABASE_URL']}")
-    if mistakes or file is None:
-        raise ConfigError(mistakes)
-    return Settings(
-        file=file,
-        database_url=Secret(url),
-        webhook_secrets=tuple(Secret(word) for word in env.get("GITHUB_WEBHOOK_SECRET", "").split()),
-        admin_token=Secret(token) if (token := env.get("SWITCHBOARD_ADMIN_TOKEN", "").strip()) else None,
-    )
-
-
-REQUIRED_SECRETS = {
-    "DATABASE_URL": "the PostgreSQL address, postgresql://user:password@host/database",
-    "GITHUB_WEBHOOK_SECRET": "the webhook secret of the GitHub Apps (several separated by spaces)",
-}
-
-
-def _load_file(path: Path | None, env: Mapping[str, str], mistakes: list[str]) -> File | None:
-    path = path or (Path(env["SWITCHBOARD_CONFIG"]) if env.get("SWITCHBOARD_CONFIG") else None)
-    if path is None:
-        mistakes.append("--config: no settings file; give --config FILE or set $SWITCHBOARD_CONFIG")
-        return None
-    try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        mistakes.append(f"{path}: cannot be read: {error}")
-        return None
-    except yaml.YAMLError as error:
-        mistakes.append(f"{path}: is not YAML: {' '.join(str(error).split())}")
-        return None
-    if not isinstance(raw, dict):
-        mistakes.append(f"{path}: expected a mapping of settings")
-        return None
-    return parse_file(raw, mistakes)
-
-
-def parse_file(raw: dict[str, Any], mistakes: list[str]) -> File | None:
-    """Check a settings mapping; every mistake is appended with its key and what was expected."""
-    file: File | None = None
-    try:
-        file = File.model_validate(raw)
-    except ValidationError as error:
-        mistakes.extend(_sentence(item["loc"], item["type"], item["msg"]) for item in error.errors())
-    mistakes.extend(_cross_check(raw))
-    if file is not None and len(file.names.stem) + 1 + NAME_SUFFIX_LENGTH > POD_NAME_LIMIT:
-        mistakes.append("github.runnerNamePrefix: with the environment it is too long for a pod name (63)")
-    return None if mistakes else file
-
-
-def _sentence(place: tuple[int | str, ...], kind: str, message: str) -> str:
-    key = ".".join(str(part) for part in place if part != "[key]")
-    if kind == "extra_forbidden":
-        return f"{key}: unknown key"
-    if kind == "missing":
-        return f"{key}: missing; expected a value"
-    return f"{key}: {message.removeprefix('Value error, ')}"
-
-
-def _cross_check(raw: dict[str, Any]) -> list[str]:
-    """Mistakes between pools, found even when another part of the file is wrong."""
-    mistakes: list[str] = []
-    names: dict[str, int] = {}
-    owners: dict[LabelSet, str] = {}
-    pools = raw.get("pools")
-    for index, pool in enumerate(pools if isinstance(pools, list) else []):
-        if not isinstance(pool, dict) or not isinstance(pool.get("name"), str):
-            continue
-        name = pool["name"]
-        if name in names:
-            mistakes.append(f"pools.{index}.name: {name} is used twice; expected a unique name")
-        names[name] = index
-        sets = _label_sets(pool.get("labels"))
-        for labels in sets if isinstance(sets, list) else []:
-            if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-                continue
-            key = normalise_labels(labels)
-            if owners.setdefault(key, name) != name:
-                mistakes.append(
-                    f"pools.{index}.labels: [{', '.join(key)}] is served by pool {owners[key]} already"
-                )
-    return mistakes
-
-
-def environment() -> Mapping[str, str]:
-    """The process environment, read in one place."""
-    return os.environ
