@@ -16,7 +16,8 @@ import structlog
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-from controller.domain.constants import SHUTDOWN_LIMIT
+from controller.decide.breaker import judge_breakers
+from controller.domain.constants import BREAKER_MEMORY, SHUTDOWN_LIMIT
 from controller.domain.status import NoLoop
 from controller.errors import StoreUnavailable
 from controller.gateways.clock import SystemClock
@@ -26,6 +27,7 @@ from controller.gateways.github.groups import RunnerGroup
 from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.boards import BoardStore
+from controller.gateways.postgres.breakers import BreakerStore
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.demand import DemandStore
 from controller.gateways.postgres.intake import Intake
@@ -38,6 +40,7 @@ from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
 from controller.reconcile.beside import Beside
 from controller.reconcile.boards import BoardWatch
+from controller.reconcile.breakers import BreakerWatch
 from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.loop import Loop, Step
@@ -166,9 +169,13 @@ async def open_controller(
         sync_workers = SyncWorkers(
             file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring
         )
-        demand = DemandMatch(
-            file, DemandStore(database), jobs, github, cluster, provisioner, clock, Gauges(file, metrics)
-        )
+        breakers = BreakerWatch(BreakerStore(database), clock)
+
+        def probing() -> frozenset[str]:
+            return breakers.probing
+
+        rows, gauges = DemandStore(database), Gauges(file, metrics)
+        demand = DemandMatch(file, rows, jobs, github, cluster, provisioner, clock, gauges, probing)
 
         def held() -> frozenset[str]:
             return demand.held
@@ -179,6 +186,7 @@ async def open_controller(
             Step("pull_deliveries", pull.run),
             Step("sync_jobs", sync_jobs.run),
             Step("sync_workers", sync_workers.run),
+            Step("breakers", breakers.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
         ]
@@ -308,9 +316,11 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
         provisioner = Provisioner(
             settings.file, github, cluster, workers, world.clock, world.rng, metrics, beside
         )
-        gauges = Gauges(settings.file, metrics)
+        rows, gauges, clock = DemandStore(database), Gauges(settings.file, metrics), world.clock
+        endings = await BreakerStore(database).endings(clock.now() - BREAKER_MEMORY)
+        probing = judge_breakers(endings, clock.now()).probing
         demand = DemandMatch(
-            settings.file, DemandStore(database), jobs, github, cluster, provisioner, world.clock, gauges
+            settings.file, rows, jobs, github, cluster, provisioner, clock, gauges, lambda: probing
         )
         plan, _ = await demand.plan()
     print(describe_plan(plan, world.clock.now()))

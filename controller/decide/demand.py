@@ -16,12 +16,19 @@ from typing import Any
 
 from controller.decide.capacity import SlotMap, Toleration
 from controller.domain.constants import NOT_PICKED_UP_AFTER
-from controller.domain.holds import Hold, Holds, HoldScope
+from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Skip
 from controller.domain.sightings import Unknown
 from controller.domain.workers import Worker
+
+PROBE = {
+    "scope": HoldScope.POOL.value,
+    "why": HoldWhy.BREAKER.value,
+    "until": None,
+    "note": "one worker tries whether it works again",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Situation:
     funds: Mapping[int, Funds] = field(default_factory=dict)
     holds: Holds = field(default_factory=Holds)
     suspended: frozenset[int] = frozenset()
+    probing: frozenset[str] = frozenset()  # pools that may have one unproven worker at a time
     fair: bool = False
 
 
@@ -187,6 +195,8 @@ class _Server:
         self._slots = situation.slots
         self._held = Counter(w.entity.id for w in situation.workers if w.holds_pod)
         self._runners = {installation: funds.runners for installation, funds in situation.funds.items()}
+        unproven = {w.pool for w in situation.workers if w.free and w.online_at is None}
+        self._probed = situation.probing & unproven
         self._full: dict[str, dict[str, Any]] = {}  # pools without a free slot, and what holds their boards
 
     def serve(self, jobs: Iterable[Job]) -> tuple[list[Step], list[Skipped]]:
@@ -231,6 +241,8 @@ class _Server:
         cap = self._situation.share(job.entity).max_workers
         if cap is not None and self._held[job.entity.id] >= cap:
             return Skipped(job, Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": cap})
+        if pool.name in self._probed:
+            return Skipped(job, Skip.HELD, PROBE | {"target": pool.name})
         if isinstance(self._slots, Unknown):
             return Skipped(job, Skip.CLUSTER_UNKNOWN, {"why": self._slots.why})
         if pool.name in self._full:
@@ -248,6 +260,8 @@ class _Server:
             return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
         if funds is not None:
             self._runners[job.installation_id] -= 1
+        if pool.name in self._situation.probing:
+            self._probed |= {pool.name}
         node, self._slots = taken
         self._held[job.entity.id] += 1
         return Step(job, pool, node)

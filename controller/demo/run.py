@@ -18,7 +18,7 @@ from controller.errors import ConfigError
 from controller.gateways.clock import ScaledClock
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.migrate import migrate
-from controller.gateways.postgres.tallies import failure_counts, job_statuses
+from controller.gateways.postgres.tallies import failure_counts, held_targets, job_statuses
 from controller.ports import Secret
 from controller.settings import Settings, parse_file
 from controller.simulators.cluster import ClusterSimulator
@@ -67,7 +67,7 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
 
         stop = asyncio.Event()
         world = app.World(clock, rng, kubeconfig)
-        watchman = Watchman(github, cluster, clock)
+        watchman = Watchman(github, cluster, clock, lambda: held_targets(database))
         traffic = Traffic(github, clock, rng)
 
         def on_serving(url: str) -> None:

@@ -1,6 +1,9 @@
-"""Watches the simulated world for lost jobs, by its own truth and not by what the controller believes."""
+"""Watches the simulated world for lost jobs, by its own truth and not by what the controller believes.
 
-from collections.abc import Mapping
+Only what the controller openly holds back (`/` says which boards and pools, and why) does not count as free.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,25 +29,32 @@ class Lost:
 class Watchman:
     """Looks every few seconds whether a job has waited for long beside a free board that fits."""
 
-    def __init__(self, github: GitHubSimulator, cluster: ClusterSimulator, clock: Clock) -> None:
+    def __init__(
+        self,
+        github: GitHubSimulator,
+        cluster: ClusterSimulator,
+        clock: Clock,
+        held: Callable[[], Awaitable[frozenset[str]]],
+    ) -> None:
         self._github = github
         self._cluster = cluster
         self._clock = clock
+        self._held = held
         self._free_since: dict[str, datetime] = {}
         self._lost: dict[int, Lost] = {}
 
     async def run(self) -> None:
         """Watch until cancelled."""
         while True:
-            self.look()
+            self.look(await self._held())
             await self._clock.sleep(LOOK_EVERY)
 
-    def look(self) -> None:
+    def look(self, held: frozenset[str]) -> None:
         """Note the pools that have had a free board all the time, and who waits beside one."""
         now = self._clock.now()
-        free = self._free_boards()
+        free = self._free_boards(held)
         for pool in POOLS:
-            if free.get(pool.name, 0) > 0:
+            if free.get(pool.name, 0) > 0 and pool.name not in held:
                 self._free_since.setdefault(pool.name, now)
             else:
                 self._free_since.pop(pool.name, None)
@@ -69,9 +79,9 @@ class Watchman:
                 self._lost[job.job_id] = Lost(job.job_id, why)
         return list(self._lost.values())
 
-    def _free_boards(self) -> dict[str, int]:
+    def _free_boards(self, held: frozenset[str]) -> dict[str, int]:
         """Ready, schedulable boards without a live pod, by pool."""
-        taken = {
+        taken = held | {
             pod["spec"].get("nodeName")
             for pod in self._cluster.pods()
             if pod["status"]["phase"] not in ("Succeeded", "Failed")

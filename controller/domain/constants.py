@@ -33,6 +33,7 @@ BACK_OFF_LAST = timedelta(minutes=30)
 OWN_FAULT_ATTEMPTS = 3
 NOT_PICKED_UP_AFTER = timedelta(minutes=2)
 BREAKER_FAILURES = 3
+BREAKER_MEMORY = timedelta(hours=6)  # endings older than this are forgotten
 EXIT_VERSION_REFUSED = 7
 NAME_TRIES = 5
 

@@ -10,10 +10,11 @@ from controller.ports.outside import (
     Random,
     Secret,
 )
-from controller.ports.store import Boards, Deliveries, Demand, Jobs, LockedWorkers, Workers
+from controller.ports.store import Boards, Breakers, Deliveries, Demand, Jobs, LockedWorkers, Workers
 
 __all__ = [
     "Boards",
+    "Breakers",
     "Budget",
     "Clock",
     "Cluster",

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from controller.domain.boards import Board
 from controller.domain.changes import JobChange, WorkerChange
 from controller.domain.deliveries import Delivery, Outcome
+from controller.domain.endings import Ending
+from controller.domain.holds import Hold
 from controller.domain.jobs import Job, Scope
 from controller.domain.reasons import Reason
 from controller.domain.reservations import Reservation, Reserved
@@ -127,6 +129,18 @@ class Boards(Protocol):
 
     async def known(self) -> frozenset[str]:
         """The nodes that have a row."""
+        ...
+
+
+class Breakers(Protocol):
+    """What the breaker reads and writes."""
+
+    async def endings(self, since: datetime) -> list[Ending]:
+        """The workers that ended since then, newest first."""
+        ...
+
+    async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:
+        """Make the breaker's holds exactly these."""
         ...
 
 

@@ -1,6 +1,6 @@
 """demand_match: observe jobs, workers and boards, decide in `decide.demand`, keep the reasons, begin the steps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
@@ -29,6 +29,7 @@ class DemandMatch:
         provisioner: Provisioner,
         clock: Clock,
         gauges: Gauges,
+        probing: Callable[[], frozenset[str]],
     ) -> None:
         self._file = file
         self._catalogue = file.catalogue
@@ -39,6 +40,7 @@ class DemandMatch:
         self._provisioner = provisioner
         self._clock = clock
         self._gauges = gauges
+        self._probing = probing
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
 
     async def run(self, epoch: int) -> Plan:
@@ -68,6 +70,7 @@ class DemandMatch:
             funds={each: funds_of(self._github.budget(each), now) for each in installations},
             holds=seen.holds,
             suspended=seen.suspended,
+            probing=self._probing(),
             fair=self._file.scheduling == "fair",
         )
         self._gauges.show(seen, now)

@@ -6,6 +6,7 @@ STATUSES = "SELECT job_id, status FROM jobs"
 FAILURES = """
 SELECT failure_reason AS reason, count(*) AS failures FROM workers WHERE status = 'failed' GROUP BY failure_reason
 """
+HELD = "SELECT target FROM holds"
 
 
 async def job_statuses(database: Database) -> dict[int, str]:
@@ -20,3 +21,10 @@ async def failure_counts(database: Database) -> dict[str, int]:
     async with database.transaction() as connection:
         rows = await (await connection.execute(FAILURES)).fetchall()
         return {row["reason"]: row["failures"] for row in rows}
+
+
+async def held_targets(database: Database) -> frozenset[str]:
+    """The boards and pools that are held."""
+    async with database.transaction() as connection:
+        rows = await (await connection.execute(HELD)).fetchall()
+        return frozenset(row["target"] for row in rows)

@@ -1,0 +1,89 @@
+"""The breaker: which boards and pools are held after failures, and which may be probed. Pure.
+
+It keeps no state of its own: a hold follows from how the last workers ended, so a restart changes nothing. A run
+of failures that any success breaks is held for 1, 2, 4 … 30 min after its newest; then one worker may try.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, BREAKER_FAILURES
+from controller.domain.endings import Ending
+from controller.domain.holds import Hold, HoldScope, HoldWhy
+
+WHO = "breaker"
+
+
+@dataclass(frozen=True, slots=True)
+class Breakers:
+    """What the last endings ask for."""
+
+    holds: tuple[Hold, ...]  # in force at `now`
+    probing: frozenset[str]  # pools whose hold is over but that have not shown since that they work
+
+
+def judge_breakers(endings: Sequence[Ending], now: datetime) -> Breakers:
+    """Read the endings, newest first."""
+    boards: dict[str, list[Ending]] = defaultdict(list)
+    pools: dict[str, list[Ending]] = defaultdict(list)
+    for ending in endings:
+        pools[ending.pool].append(ending)
+        if ending.node is not None:
+            boards[ending.node].append(ending)
+    holds = [hold for node, ended in boards.items() if (hold := _board_hold(node, ended)) is not None]
+    for pool, ended in pools.items():
+        hold = _pool_hold(pool, ended)
+        if hold is not None:
+            holds.append(hold)
+    in_force = tuple(hold for hold in holds if hold.until is not None and hold.until > now)
+    over = frozenset(hold.target for hold in holds if hold not in in_force and hold.scope is HoldScope.POOL)
+    return Breakers(in_force, over)
+
+
+def _bad_run(ended: Iterable[Ending]) -> list[Ending]:
+    """The failures since the last success; endings that say nothing are passed over."""
+    run: list[Ending] = []
+    for ending in ended:
+        if ending.good:
+            break
+        if ending.bad:
+            run.append(ending)
+    return run
+
+
+def _board_hold(node: str, ended: Iterable[Ending]) -> Hold | None:
+    run = _bad_run(ended)
+    if len(run) < BREAKER_FAILURES:
+        return None
+    note = f"the last {len(run)} workers on it failed: {run[0].reason}"
+    return _hold(HoldScope.BOARD, node, run, len(run) - BREAKER_FAILURES, note)
+
+
+def _pool_hold(pool: str, ended: Iterable[Ending]) -> Hold | None:
+    """Failures of one board are that board's; of two in a row, or of the image, the pool's."""
+    run = _bad_run(ended)
+    refused = [ending for ending in run if ending.names_image]
+    if refused:
+        note = f"the image was refused: {refused[0].reason}"
+        return _hold(HoldScope.POOL, pool, run, len(refused) - 1, note)
+    boards = {ending.node for ending in run if ending.node is not None}
+    if len(run) < BREAKER_FAILURES or len(boards) < 2:
+        return None
+    note = f"the last {len(run)} workers failed on {len(boards)} boards: {run[0].reason}"
+    return _hold(HoldScope.POOL, pool, run, len(run) - BREAKER_FAILURES, note)
+
+
+def _hold(scope: HoldScope, target: str, run: Sequence[Ending], level: int, note: str) -> Hold:
+    patience = min(BACK_OFF_FIRST * float(2 ** min(level, 10)), BACK_OFF_LAST)
+    return Hold(
+        scope=scope,
+        target=target,
+        why=HoldWhy.BREAKER,
+        who=WHO,
+        created_at=run[-1].at,
+        until=run[0].at + patience,
+        note=note,
+        level=level + 1,
+    )
