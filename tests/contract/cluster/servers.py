@@ -52,8 +52,9 @@ class Real:
     client: httpx.AsyncClient
 
     async def compact(self) -> None:
-        """Make etcd forget everything but the present."""
+        """Make etcd forget everything but the present, and the API server its cache."""
         self.cluster.compact()
+        self.cluster.restart_api_server()
 
     async def token(self, namespace: str, verbs: Sequence[str], resources: Sequence[str]) -> str:
         """The token of a service account with one role."""
