@@ -7,6 +7,7 @@ The cluster goes when the block is left, and also when this process dies in what
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,7 @@ def a_cluster(
         if keeper.stdin is not None:
             keeper.stdin.close()
         keeper.wait(STOP_LIMIT)
+        shutil.rmtree(folder, ignore_errors=True)  # what was mounted there kept the keeper from doing so
 
 
 def keeper_command(folder: Path, boards: Sequence[BoardSpec], *, scheduler: bool, kwok: bool) -> list[str]:
