@@ -73,7 +73,7 @@ class Cluster:
             raise ClusterFailed(f"{command}: this cluster is not ours")
         self._keeper.stdin.write(json.dumps({"do": command, **arguments}) + "\n")
         self._keeper.stdin.flush()
-        _answer(self._keeper)
+        read_answer(self._keeper)
 
 
 def cannot_start(*, boards: bool, kwok: bool) -> str | None:
@@ -104,7 +104,7 @@ def a_cluster(
         start_new_session=True,  # Ctrl-C is ours to handle; its standard input tells the keeper
     )
     try:
-        kubeconfig = Path(_answer(keeper)["kubeconfig"])
+        kubeconfig = Path(read_answer(keeper)["kubeconfig"])
         yield Cluster(kubeconfig, keeper, folder)
     finally:
         if keeper.stdin is not None:
@@ -131,7 +131,8 @@ def keeper_command(folder: Path, boards: Sequence[BoardSpec], *, scheduler: bool
     return command
 
 
-def _answer(keeper: subprocess.Popen[str]) -> dict[str, Any]:
+def read_answer(keeper: subprocess.Popen[str]) -> dict[str, Any]:
+    """The keeper's next line; ClusterFailed if it is a refusal, or if there is none."""
     line = keeper.stdout.readline() if keeper.stdout else ""
     answer: dict[str, Any] = json.loads(line) if line else {"ok": False, "error": "the keeper is gone"}
     if not answer["ok"]:

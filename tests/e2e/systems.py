@@ -100,14 +100,26 @@ class System:
     async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         """Wait for something; says what there is if it does not come to pass."""
         try:
-            async with asyncio.timeout(PATIENCE):
-                while not await holds():
-                    await asyncio.sleep(LOOK)
+            await _wait(holds)
         except TimeoutError:
             jobs = await self.rows("SELECT job_id, status, skip_reason, runner_name FROM jobs")
             workers = await self.rows("SELECT name, status, ending_reason, node, failure_info FROM workers")
             pods = {name: pod["status"] for name, pod in (await self.pods()).items()}
             raise AssertionError(f"it did not come to pass\n{jobs}\n{workers}\n{pods}") from None
+
+    async def iterations(self, count: int) -> None:
+        """Wait until the controller has come round so many times more."""
+        async with httpx.AsyncClient(base_url=self.controller_url) as client:
+
+            async def so_far() -> int:
+                return int((await client.get("/ready")).raise_for_status().json()["iterations"])
+
+            wanted = await so_far() + count
+
+            async def reached() -> bool:
+                return await so_far() >= wanted
+
+            await self.until(reached)
 
     async def patch_node(self, name: str, patch: Json) -> None:
         """Change a node as its admin."""
@@ -197,5 +209,7 @@ async def _is_empty(client: httpx.AsyncClient, path: str) -> bool:
 
 async def _wait(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not await holds():
+        while True:
+            if await holds():
+                return
             await asyncio.sleep(LOOK)

@@ -1,11 +1,13 @@
 """A job from its webhook to a finished real pod, and many jobs on few boards."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from hack.cluster.client import Cluster
+from tests.e2e.history import node_of, recorded
 from tests.e2e.systems import Json, System, a_pool, a_system
 
 GRACE = {"podDeleteGrace": "5s"}
@@ -44,8 +46,44 @@ async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(system:
 
     await system.until(all_gone)
     worker = await system.worker(pod["metadata"]["name"])
-    assert (worker["status"], worker["job_id"], worker["node"]) == (
-        "completed",
-        job_id,
-        pod["spec"]["nodeName"],
-    )
+    assert (worker["status"], worker["node"]) == ("completed", pod["spec"]["nodeName"])
+
+
+async def test_ten_waiting_jobs_share_two_boards_and_the_watch_wakes_the_next(
+    cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    never = {"pollInterval": "1h"}  # what happens in time was not woken by the clock
+    pools = [a_pool("rv1")]
+    async with (
+        a_system(cluster, database_url, tmp_path, pools=pools, timings=never) as system,
+        recorded(system) as history,
+    ):
+        await system.finished(system.queue("rv1", jobs=10))
+        assert history.most(node_of) == {"board-1": 1, "board-2": 1}
+        assert len(history.created) == len(set(history.created)) == 10
+        assert await system.statuses("workers") in ({"completed": 10}, {"completed": 9, "running": 1})
+
+
+async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothing(
+    own_cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    pools = [a_pool("rv1"), a_pool("bench", board="bench")]
+    async with (
+        a_system(own_cluster, database_url, tmp_path, pools=pools) as system,
+        recorded(system) as history,
+    ):
+        ids = [*system.queue("rv1", jobs=6, seconds=2), *system.queue("bench", jobs=12, seconds=2)]
+        for some in (2, 8):
+
+            async def begun(some: int = some) -> bool:
+                return len(history.created) >= some
+
+            await system.until(begun)
+            await asyncio.to_thread(own_cluster.restart_api_server)
+        await system.finished(ids)
+        failed = await system.rows("SELECT name, failure_reason FROM workers WHERE status = 'failed'")
+        assert {row["failure_reason"] for row in failed} <= {"provision_failed"}  # while it was away
+        assert len(history.created) == len(set(history.created))
+        assert history.most(node_of).total() <= 6
+        ran = [system.github.sim.ledger.job(job_id).runner_name for job_id in ids]
+        assert sorted(name for name in ran if name) == sorted(set(history.created))
