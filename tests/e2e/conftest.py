@@ -21,6 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/e2e" in str(item.path):
             item.add_marker(pytest.mark.timeout(600))
+            item.add_marker(pytest.mark.xdist_group("cluster"))  # one cluster, also over several processes
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ Every system has a namespace and a database of its own; the boards are shared, s
 """
 
 import asyncio
+import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,11 +23,16 @@ from tests.e2e.access import grant, revoke, with_token
 from tests.e2e.images import RUNNER
 from tests.e2e.programs import running
 from tests.postgres import opened
+from tests.serving import LOOPBACK
 from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
 
 Json = dict[str, Any]
 PATIENCE = 240.0  # seconds: real kubelets on a busy machine
 LOOK = 0.1
+WEBHOOK_SECRET = "one-secret-without-spaces"
+GITHUB_HOST = (
+    "SWITCHBOARD_E2E_GITHUB_HOST"  # an address of this machine that the boards reach; loopback on our own
+)
 MERGE_PATCH = {"content-type": "application/merge-patch+json"}
 TIMINGS = {"registrationTimeout": "20s", "idleTimeout": "20s", "podPendingTimeout": "45s"}
 
@@ -156,7 +162,8 @@ async def a_system(
         token = await grant(client, namespace)
         stack.push_async_callback(revoke, client, namespace)
         kubeconfig = with_token(cluster.kubeconfig, token, folder / "kubeconfig")
-        github = await stack.enter_async_context(a_github(SystemClock()))
+        world = a_github(SystemClock(), WEBHOOK_SECRET, os.environ.get(GITHUB_HOST, LOOPBACK))
+        github = await stack.enter_async_context(world)
         settings = {
             "github": {"apiUrl": github.base_url, "apps": _apps(github)},
             "kubernetes": {"namespace": namespace},

@@ -14,10 +14,10 @@ HOPELESS = "3600s"
 
 
 async def test_cordoned_not_ready_and_wrongly_labelled_nodes_are_no_capacity(
-    cluster: Cluster, database_url: str, tmp_path: Path
+    own_cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
     async with (
-        a_system(cluster, database_url, tmp_path, pools=[a_pool("spare", board="spare")]) as system,
+        a_system(own_cluster, database_url, tmp_path, pools=[a_pool("spare", board="spare")]) as system,
         a_node(system.client, "spare-cordoned", "spare"),
         a_node(system.client, "spare-silent", "spare", alive=False),
         a_node(system.client, "spare-mislabelled", "spares"),
