@@ -113,18 +113,21 @@ def a_cluster(
         shutil.rmtree(folder, ignore_errors=True)  # what was mounted there kept the keeper from doing so
 
 
-def keeper_command(folder: Path, boards: Sequence[BoardSpec], *, scheduler: bool, kwok: bool) -> list[str]:
-    """How the keeper is started, once everything that it will start is there."""
-    for name in control_plane.PROGRAMS:
+def prepare(*, boards: bool, kwok: bool) -> None:
+    """Build and install what a cluster is made of, unless it is there."""
+    for name in (*control_plane.PROGRAMS, *(["kwok"] if kwok else []), *(["kubelet"] if boards else [])):
         program(name)
-    command = [sys.executable, "-m", "hack.cluster.keeper", "--folder", str(folder)]
-    command += ["--scheduler"] if scheduler else []
-    if kwok:
-        program("kwok")
-        command.append("--kwok")
     if boards:
         install_packages()
-        program("kubelet")
+
+
+def keeper_command(folder: Path, boards: Sequence[BoardSpec], *, scheduler: bool, kwok: bool) -> list[str]:
+    """How the keeper is started, once everything that it will start is there."""
+    prepare(boards=bool(boards), kwok=kwok)
+    command = [sys.executable, "-m", "hack.cluster.keeper", "--folder", str(folder)]
+    command += ["--scheduler"] if scheduler else []
+    command += ["--kwok"] if kwok else []
+    if boards:
         command = [*OWN_NAMESPACE, *command]
     for spec in boards:
         command += ["--board", f"{spec.name}:{spec.board}:{spec.slots}"]
