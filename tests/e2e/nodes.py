@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-import httpx
-
 from hack.cluster.boards import BOARD_LABEL, RESOURCE
+from hack.cluster.client import Cluster
 from hack.cluster.kwok import ANNOTATION, FAKE
+from tests.contract.cluster.servers import client_of
 from tests.e2e.systems import Json
 
 STATUS = {"cpu": "8", "memory": "16Gi", "pods": "10", RESOURCE: "1"}
@@ -30,23 +30,16 @@ def make_node(name: str, board: str, *, alive: bool = True) -> Json:
 
 
 @asynccontextmanager
-async def a_node(
-    client: httpx.AsyncClient, name: str, board: str, *, alive: bool = True
-) -> AsyncIterator[None]:
-    """One node, for the length of the block."""
-    async with nodes(client, [name], board, alive=alive):
-        yield
-
-
-@asynccontextmanager
 async def nodes(
-    client: httpx.AsyncClient, names: Sequence[str], board: str, *, alive: bool = True
+    cluster: Cluster, names: Sequence[str], board: str, *, alive: bool = True
 ) -> AsyncIterator[None]:
-    """Many equal nodes, for the length of the block."""
-    for name in names:
-        (await client.post("/api/v1/nodes", json=make_node(name, board, alive=alive))).raise_for_status()
-    try:
-        yield
-    finally:
+    """Equal nodes for the length of the block; to be entered before the system whose pods they take."""
+    async with client_of(cluster.kubeconfig) as client:
         for name in names:
-            await client.delete(f"/api/v1/nodes/{name}")
+            node = make_node(name, board, alive=alive)
+            (await client.post("/api/v1/nodes", json=node)).raise_for_status()
+        try:
+            yield
+        finally:
+            for name in names:
+                await client.delete(f"/api/v1/nodes/{name}")

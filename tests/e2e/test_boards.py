@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from hack.cluster.client import Cluster
-from tests.e2e.nodes import a_node
+from tests.e2e.nodes import nodes
 from tests.e2e.systems import Json, System, a_pool, a_system
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -17,10 +17,10 @@ async def test_cordoned_not_ready_and_wrongly_labelled_nodes_are_no_capacity(
     own_cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
     async with (
+        nodes(own_cluster, ["spare-cordoned"], "spare"),
+        nodes(own_cluster, ["spare-silent"], "spare", alive=False),
+        nodes(own_cluster, ["spare-mislabelled"], "spares"),
         a_system(own_cluster, database_url, tmp_path, pools=[a_pool("spare", board="spare")]) as system,
-        a_node(system.client, "spare-cordoned", "spare"),
-        a_node(system.client, "spare-silent", "spare", alive=False),
-        a_node(system.client, "spare-mislabelled", "spares"),
     ):
         await system.patch_node("spare-cordoned", {"spec": {"unschedulable": True}})
         await system.iterations(1)

@@ -28,6 +28,7 @@ async def test_bursts_of_jobs_finish_within_the_limits_and_leave_nothing_behind(
     entities = {"default": {"maxWorkers": MAX_WORKERS}}
     names = [f"fleet-{number}" for number in range(BOARDS)]
     async with (
+        nodes(own_cluster, names, "fleet"),
         a_system(
             own_cluster,
             database_url,
@@ -37,7 +38,6 @@ async def test_bursts_of_jobs_finish_within_the_limits_and_leave_nothing_behind(
             entities=entities,
             limits={"provisionConcurrency": 20},
         ) as system,
-        nodes(system.client, names, "fleet"),
         recorded(system) as history,
         a_crowd(system, history),
     ):
