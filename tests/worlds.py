@@ -66,13 +66,13 @@ class GitHubWorld:
 
 
 @asynccontextmanager
-async def a_github(clock: Clock) -> AsyncIterator[GitHubWorld]:
+async def a_github(clock: Clock, webhook_secret: str = WEBHOOK_SECRET) -> AsyncIterator[GitHubWorld]:
     """Serve acme (App 111: acme/widgets) and jane (App 222: jane/one, jane/two), strictly validated.
 
     No webhook goes anywhere until `sim.webhook_url` is set. Time-driven things follow the clock: with a manual
     one, `await clock.advance(…)` and then `await sim.settle()`.
     """
-    sim = GitHubSimulator(clock, random.Random(SEED), WEBHOOK_SECRET)
+    sim = GitHubSimulator(clock, random.Random(SEED), webhook_secret)
     sim.validator, sim.webhook_validator = strict_validator(), strict_webhook_validator()
     private, public = rsa_key()
     with tempfile.TemporaryDirectory() as folder:
@@ -88,5 +88,5 @@ async def a_github(clock: Clock) -> AsyncIterator[GitHubWorld]:
                 sim.add_repository(name)
             async with sim.running():
                 await sim.settle()  # the two `installation created` events, which nobody hears
-                yield GitHubWorld(sim, base_url, keys, WEBHOOK_SECRET)
+                yield GitHubWorld(sim, base_url, keys, webhook_secret)
     assert not sim.violations, sim.violations
