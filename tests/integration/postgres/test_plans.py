@@ -4,6 +4,9 @@ The statements are found, not listed: whatever constant of a store is SQL is exp
 of its parameters. Pages have a test of their own.
 """
 
+import importlib
+import inspect
+import pkgutil
 import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -14,20 +17,13 @@ import pytest_asyncio
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from controller.gateways.postgres import endings, events
-from controller.gateways.postgres.boards import BoardStore
-from controller.gateways.postgres.breakers import BreakerStore
+from controller.gateways import postgres
 from controller.gateways.postgres.database import Connection, Database
-from controller.gateways.postgres.demand import DemandStore
-from controller.gateways.postgres.intake import Intake
-from controller.gateways.postgres.jobs import JobStore
-from controller.gateways.postgres.locked_workers import LockedRows
-from controller.gateways.postgres.workers import WorkerStore
 from tests.clocks import EPOCH
 from tests.postgres import Databases, opened
 
 pytestmark = pytest.mark.timeout(300)  # a million rows take their time on a busy machine
-STORES = (JobStore, WorkerStore, LockedRows, BreakerStore, DemandStore, Intake, BoardStore, endings, events)
+ELSEWHERE = {"pages", "job_history", "tallies", "migrate"}  # pages have their own test; the others run once
 STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
 LARGE = ("jobs", "workers", "events")
 JOBS = 1_000_000
@@ -62,56 +58,40 @@ SELECT indexname AS name, indexdef AS definition FROM pg_indexes
 WHERE tablename = %(table)s AND indexname <> tablename || '_pkey'
 """
 LAST = EPOCH.replace(month=1, day=1, hour=0) + timedelta(seconds=5 * JOBS)
-VALUES: dict[str, Any] = {
-    "now": LAST,
+BY_NAME: dict[str, Any] = {
     "since": LAST - timedelta(hours=6),
-    "limit": 100,
-    "job_id": 7,
-    "job_ids": [7, 8],
-    "ids": [7, 8],
-    "entity_id": 7,
-    "installation_id": 7,
-    "run_id": 7,
-    "runner_id": 7,
-    "group_id": 7,
-    "made_for": 7,
-    "create_rv": 7,
-    "attempts": 1,
-    "own_faults": 1,
-    "level": 1,
-    "slots": 1,
-    "run_attempt": 1,
-    "app_id": "an App without a delivery",
+    "before": LAST - timedelta(days=50),
     "labels": ["ubuntu-24.04-riscv"],
-    "names": ["w-7"],
-    "also": ["w-7"],
-    "gone": ["board-1"],
-    "guids": ["guid-7"],
-    "confirmed": True,
-    "private": False,
-    "gave_up": False,
-    "online": True,
-    "busy": False,
-    "info": Jsonb({}),
-    "detail": Jsonb({}),
-    "until": LAST,
-    "at": LAST,
+    "app_id": "an App without a delivery",
+}
+BY_TYPE: dict[str, Any] = {
+    "bigint": 7,
+    "integer": 1,
+    "double precision": 1.0,
+    "text": "w-7",
+    "boolean": True,
+    "timestamp with time zone": LAST,
+    "interval": timedelta(minutes=1),
+    "jsonb": Jsonb({}),
+    "text[]": ["w-7", "w-8"],
+    "bigint[]": [7, 8],
+    "integer[]": [7, 8],
+    "boolean[]": [True, False],
+    "timestamp with time zone[]": [LAST, LAST],
 }
 
 
-def value_of(name: str) -> Any:
-    """A value that a parameter of this name could have."""
-    if name in VALUES:
-        return VALUES[name]
-    return LAST if name.endswith(("_at", "_after")) else "w-7"
-
-
 def statements() -> Iterator[tuple[str, str]]:
-    """Every SQL statement that is a constant of a store."""
-    for store in STORES:
-        for name, text in vars(store).items():
-            if name.isupper() and isinstance(text, str) and STATEMENT.match(text):
-                yield f"{store.__name__}.{name}", text
+    """Every SQL statement that is a constant of a store or its module."""
+    for found in pkgutil.iter_modules(postgres.__path__):
+        if found.name in ELSEWHERE:
+            continue
+        module = importlib.import_module(f"{postgres.__name__}.{found.name}")
+        stores = [each for _, each in inspect.getmembers(module, inspect.isclass)]
+        for place in (module, *(each for each in stores if each.__module__ == module.__name__)):
+            for name, text in vars(place).items():
+                if name.replace("_", "").isupper() and isinstance(text, str) and STATEMENT.match(text):
+                    yield f"{place.__name__.rpartition('.')[2]}.{name}", text
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -147,8 +127,27 @@ def scans(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield from scans(child)
 
 
+TYPES = "SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = 'probe'"
+
+
+async def values_for(connection: Connection, text: str) -> dict[str, Any]:
+    """A value for each parameter; PostgreSQL itself says of which type it is."""
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+
+    def number(found: re.Match[str]) -> str:
+        moment = found[1] == "now" or found[1].endswith("_at")  # in COALESCE nothing says that it is one
+        return f"${names.index(found[1]) + 1}" + ("::timestamptz" if moment else "")
+
+    numbered = re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%")
+    await connection.execute(f"PREPARE probe AS {numbered}".encode())
+    row = await (await connection.execute(TYPES)).fetchone()
+    await connection.execute("DEALLOCATE probe")
+    assert row is not None
+    return {name: BY_NAME.get(name, BY_TYPE[kind]) for name, kind in zip(names, row["types"], strict=True)}
+
+
 async def read_by(connection: Connection, text: str) -> set[tuple[str, str]]:
-    values = {name: value_of(name) for name in re.findall(r"%\((\w+)\)s", text)}
+    values = await values_for(connection, text)
     cursor = await connection.execute(f"EXPLAIN (FORMAT JSON) {text}".encode(), values, prepare=False)
     row = await cursor.fetchone()
     assert row is not None
