@@ -88,7 +88,8 @@ def statements() -> Iterator[tuple[str, str]]:
             continue
         module = importlib.import_module(f"{postgres.__name__}.{found.name}")
         stores = [each for _, each in inspect.getmembers(module, inspect.isclass)]
-        for place in (module, *(each for each in stores if each.__module__ == module.__name__)):
+        places: list[Any] = [module, *(each for each in stores if each.__module__ == module.__name__)]
+        for place in places:
             for name, text in vars(place).items():
                 if name.replace("_", "").isupper() and isinstance(text, str) and STATEMENT.match(text):
                     yield f"{place.__name__.rpartition('.')[2]}.{name}", text
