@@ -1,7 +1,9 @@
 """OrphanSweep: rows whose pod is gone, and pods whose row has ended or is lost. Pure.
 
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
-server itself said 404 after a minute. An unknown view ends nothing.
+server itself said 404, asked after a minute. A row that no create was noted in, and that nobody in this process
+works on, was left by a provisioning that was cut short: then the API server is asked at once. An unknown view
+ends nothing.
 """
 
 from collections.abc import Iterator
@@ -12,8 +14,11 @@ from controller.domain.changes import (
     Decided,
     Effect,
     EndPod,
+    EndRunnerThenPod,
     Fail,
     Finish,
+    Intend,
+    OwnSecret,
     PodGone,
     WorkerChange,
 )
@@ -32,12 +37,22 @@ def find_orphans(view: View) -> Decided:
     changes: list[WorkerChange] = []
     effects: list[Effect] = []
     for worker in view.workers.values():
-        if worker.name in view.pods.pods or worker.name in view.in_flight or not worker.holds_pod:
+        pod = view.pods.pods.get(worker.name)
+        if worker.name in view.in_flight or not worker.holds_pod:
             continue
-        if _gone(worker, view, view.pods):
+        if pod is not None:
+            if worker.create_rv is None:
+                effects.append(OwnSecret(worker.name, pod.uid))
+        elif _never_made(worker) and worker.ending_reason is not None:
+            continue  # the kill goes on until its runner is gone
+        elif not _gone(worker, view, view.pods):
+            if worker.create_rv is None or view.now - worker.created_at >= CACHE_GRACE:
+                effects.append(AskForPod(worker.name))
+        elif _never_made(worker):
+            changes.append(Intend(worker.name, Reason.POD_MISSING))
+            effects.append(_undo(worker))
+        else:
             changes.extend(_end(worker, view))
-        elif view.now - worker.created_at >= CACHE_GRACE:
-            effects.append(AskForPod(worker.name))
     for name, adopted in view.ours.items():
         pod, row = view.pods.pods[name], view.workers.get(name)
         if pod.phase.ended or pod.deleting_since is not None:
@@ -53,6 +68,22 @@ def _gone(worker: Worker, view: View, pods: PodView) -> bool:
     if worker.name in view.absent:
         return True
     return worker.create_rv is not None and pods.resource_version >= worker.create_rv
+
+
+def _never_made(worker: Worker) -> bool:
+    """Whether no pod of it was ever seen: then its runner, if there is one, can have run nothing."""
+    return worker.status.live and worker.pod_at is None and worker.job_id is None
+
+
+def _undo(worker: Worker) -> EndRunnerThenPod:
+    return EndRunnerThenPod(
+        worker.name,
+        Reason.POD_MISSING,
+        worker.scope,
+        worker.runner_id,
+        pod_seen=False,
+        pod_accepted=False,
+    )
 
 
 def _end(worker: Worker, view: View) -> Iterator[WorkerChange]:

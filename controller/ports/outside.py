@@ -178,6 +178,10 @@ class Cluster(Protocol):
         """Make the Secret with the JIT config, the pod, and the pod the owner of the Secret."""
         ...
 
+    async def own_secret(self, name: str, pod_uid: str) -> None:
+        """Make the pod of the same name the owner of the Secret, so that they go together."""
+        ...
+
     async def end_pod(self, name: str, reason: str) -> None:
         """Set activeDeadlineSeconds to 1 and note the reason; gone already is fine."""
         ...

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
-from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
+from controller.domain.changes import Decided, Effect, Fail, Finish, Intend, PodGone
 from controller.domain.constants import SECRET_SWEEP_AGE
+from controller.domain.reasons import Reason
 from controller.domain.sightings import PodView, Unknown
 from controller.domain.views import View
 from controller.domain.workers import Adopted, Worker
@@ -110,6 +111,8 @@ class SyncWorkers:
                 case Fail(name, reason):
                     self._metrics.worker_failures_total.labels(reason.value).inc()
                     log.info("worker.failed", worker=name, reason=reason.value)
+                    scopes.add(rows[name].scope)
+                case Intend(name, Reason.POD_MISSING):  # who reserved it may still register its runner
                     scopes.add(rows[name].scope)
                 case Finish(name):
                     log.info("worker.completed", worker=name)
