@@ -197,7 +197,12 @@ async def open_controller(
 
         leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
         interval = file.timings.poll_interval
-        loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, pull.pull)
+        preparations = [
+            Step("pull_deliveries", lambda epoch: pull.pull()),
+            Step("finish_intents", sync_workers.recover),
+            Step("reconcile_orphans", sync_workers.recover),
+        ]
+        loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, preparations)
         bell.loop = loop
         listener = asyncio.create_task(Listener(database, clock, loop.wake).run(), name="listener")
         try:

@@ -158,6 +158,10 @@ class GitHub(Protocol):
 class Cluster(Protocol):
     """The Kubernetes gateway. Methods have deadlines and raise only ClusterError and its children."""
 
+    async def synced(self) -> None:
+        """Wait until both views have been listed once."""
+        ...
+
     def pods(self) -> PodView | Unknown:
         """All pods of the namespace from the watch cache."""
         ...

@@ -57,11 +57,14 @@ class Effects:
         absent, self._absent = frozenset(self._absent), set()
         return absent
 
-    def begin(self, effects: Iterable[Effect], epoch: int) -> None:
-        """Begin them all; one that is under way since an earlier iteration is not begun twice."""
+    def begin(self, effects: Iterable[Effect], epoch: int) -> list[str]:
+        """Begin them all, and name them; one that is under way since an earlier iteration is not begun twice."""
+        names = []
         for effect in effects:
             name = f"{type(effect).__name__} {effect.name}"
             self._beside.start(name, partial(self._carry_out, effect, epoch))
+            names.append(name)
+        return names
 
     async def _carry_out(self, effect: Effect, epoch: int) -> bool:
         async with self._places:

@@ -160,3 +160,10 @@ def _settings(github: GitHubWorld, timings: Mapping[str, str]) -> dict[str, Any]
         "timings": dict(timings),
         "web": {"listen": "127.0.0.1:0"},
     }
+
+
+def ending(pod: dict[str, Any] | None) -> bool:
+    """Whether a pod has ended, is gone, or will be in a moment."""
+    if pod is None or pod["status"]["phase"] in ("Succeeded", "Failed"):
+        return True
+    return pod["spec"].get("activeDeadlineSeconds") == 1 or "deletionTimestamp" in pod["metadata"]
