@@ -10,7 +10,16 @@ from controller.ports.outside import (
     Random,
     Secret,
 )
-from controller.ports.store import Boards, Breakers, Deliveries, Demand, Jobs, LockedWorkers, Workers
+from controller.ports.store import (
+    Boards,
+    Breakers,
+    Deliveries,
+    Demand,
+    Jobs,
+    LockedWorkers,
+    Stuck,
+    Workers,
+)
 
 __all__ = [
     "Boards",
@@ -27,5 +36,6 @@ __all__ = [
     "LockedWorkers",
     "Random",
     "Secret",
+    "Stuck",
     "Workers",
 ]

@@ -69,6 +69,7 @@ class Loop:
         poll_interval: timedelta,
         next_due: Callable[[datetime], Awaitable[datetime | None]],
         preparations: Sequence[Step],
+        unknown: Callable[[], tuple[str, ...]],
     ) -> None:
         self._steps = steps
         self._leadership = leadership
@@ -78,6 +79,7 @@ class Loop:
         self._poll_interval = poll_interval
         self._next_due = next_due
         self._preparations = preparations
+        self._unknown = unknown
         self._bell = asyncio.Event()
         self._started_at = clock.now()
         self._iterations = 0
@@ -110,6 +112,7 @@ class Loop:
             last_iteration_at=self._last_iteration_at,
             last_error=self._last_error,
             role_since=self._role_since,
+            unknown=self._unknown(),
         )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -23,6 +23,7 @@ from controller.simulators.github import JobSpec
 from controller.telemetry.metrics import Metrics
 from controller.web.webhook import Receiver, webhook_routes
 from tests.integration.processes.children import Child, a_child
+from tests.leftovers import loose_ends
 from tests.postgres import opened
 from tests.serving import serving
 from tests.systems import BOARD_LABEL, a_pool, settings_for
@@ -86,20 +87,8 @@ class Stage:
         return [each.name for each in self.github.sim.ledger.runners() if each.removed_at is None]
 
     async def loose_ends(self) -> list[str]:
-        """What is lost, or left over, by everybody's own truth; empty when all is well."""
-        found = [
-            f"job {each.job_id} is {each.status} at GitHub"
-            for each in self.github.sim.ledger.jobs()
-            if each.status != "completed"
-        ]
-        for job in await self.rows("SELECT job_id, status FROM jobs WHERE status IN ('pending', 'running')"):
-            found.append(f"job {job['job_id']} is {job['status']}")
-        for name, row in (await self.workers()).items():
-            if row["status"] in ("pending", "running"):
-                found.append(f"worker {name} is {row['status']}")
-        found += [f"runner {name} is registered" for name in self.registered()]
-        found += [f"pod {name} is {pod['status']['phase']}" for name, pod in self.pods().items()]
-        return found + [f"Secret {name} exists" for name in self.secrets()]
+        """What is lost, or left over."""
+        return await loose_ends(self.github, self.cluster, self.database)
 
     async def comes_to_rest(self) -> None:
         """Wait until every job has finished and nothing is left of their runners, pods and Secrets."""
