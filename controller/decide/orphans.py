@@ -3,10 +3,11 @@
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
 server itself said 404, asked after a minute. A row that no create was noted in, and that nobody in this process
 works on, was left by a provisioning that was cut short: then the API server is asked at once. An unknown view
-ends nothing.
+ends nothing; workers that it has kept silent for more than two heartbeats are asked for by name.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from controller.domain.changes import (
     Adopt,
@@ -22,7 +23,7 @@ from controller.domain.changes import (
     PodGone,
     WorkerChange,
 )
-from controller.domain.constants import CACHE_GRACE
+from controller.domain.constants import CACHE_GRACE, HEARTBEAT_EVERY, SILENT_AT_ONCE, SILENT_BEATS
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodView, Unknown
@@ -33,7 +34,7 @@ from controller.domain.workers import Worker
 def find_orphans(view: View) -> Decided:
     """Say which rows end for want of a pod, and which pods have no business any more."""
     if isinstance(view.pods, Unknown):
-        return Decided()
+        return _ask_for_silent(view)
     changes: list[WorkerChange] = []
     effects: list[Effect] = []
     for worker in view.workers.values():
@@ -48,11 +49,9 @@ def find_orphans(view: View) -> Decided:
         elif not _gone(worker, view, view.pods):
             if worker.create_rv is None or view.now - worker.created_at >= CACHE_GRACE:
                 effects.append(AskForPod(worker.name))
-        elif _never_made(worker):
-            changes.append(Intend(worker.name, Reason.POD_MISSING))
-            effects.append(_undo(worker))
         else:
             changes.extend(_end(worker, view))
+            effects.extend(_undo(worker))
     for name, adopted in view.ours.items():
         pod, row = view.pods.pods[name], view.workers.get(name)
         if pod.phase.ended or pod.deleting_since is not None:
@@ -62,6 +61,24 @@ def find_orphans(view: View) -> Decided:
         if row is None and adopted is not None:
             changes.append(Adopt(adopted, pod.created_at, pod.resource_version))
     return Decided(tuple(changes), tuple(effects))
+
+
+def _ask_for_silent(view: View) -> Decided:
+    """Without a view: end those for which the API server said 404, ask for those silent longest."""
+    held = [w for w in view.live if w.holds_pod and w.name not in view.in_flight]
+    absent = [w for w in held if w.name in view.absent]
+    changes = [change for worker in absent for change in _end(worker, view)]
+    undone = [effect for worker in absent for effect in _undo(worker)]
+    silent = [
+        w for w in held if w.name not in view.absent and _silence(w, view) > HEARTBEAT_EVERY * SILENT_BEATS
+    ]
+    silent.sort(key=lambda worker: (_silence(worker, view), worker.name), reverse=True)
+    asked = [AskForPod(worker.name) for worker in silent[:SILENT_AT_ONCE]]
+    return Decided(tuple(changes), (*undone, *asked))
+
+
+def _silence(worker: Worker, view: View) -> timedelta:
+    return view.now - (worker.heartbeat_at or worker.created_at)
 
 
 def _gone(worker: Worker, view: View, pods: PodView) -> bool:
@@ -75,19 +92,25 @@ def _never_made(worker: Worker) -> bool:
     return worker.status.live and worker.pod_at is None and worker.job_id is None
 
 
-def _undo(worker: Worker) -> EndRunnerThenPod:
-    return EndRunnerThenPod(
-        worker.name,
-        Reason.POD_MISSING,
-        worker.scope,
-        worker.runner_id,
-        pod_seen=False,
-        pod_accepted=False,
-    )
+def _undo(worker: Worker) -> Iterator[EndRunnerThenPod]:
+    """The runner and the Secret of a pod that was never made."""
+    if _never_made(worker):
+        yield EndRunnerThenPod(
+            worker.name,
+            Reason.POD_MISSING,
+            worker.scope,
+            worker.runner_id,
+            pod_seen=False,
+            pod_accepted=False,
+        )
 
 
 def _end(worker: Worker, view: View) -> Iterator[WorkerChange]:
-    """Completed if its job has ended, else failed; an ended row only learns that its pod is gone."""
+    """Completed if its job has ended, else failed, once what was begun for it is undone; an ended row only learns
+    that its pod is gone."""
+    if _never_made(worker):
+        yield Intend(worker.name, Reason.POD_MISSING)
+        return
     if worker.status.live:
         if worker.ending_reason is not None:
             yield Fail(worker.name, Reason(worker.ending_reason))

@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -25,6 +26,7 @@ Connection = AsyncConnection[DictRow]
 CONNECT_TIMEOUT_SECONDS = 5
 POOL_TIMEOUT_SECONDS = 5.0
 TRANSACTION_SECONDS = 20.0  # longer than anyone waits for a lock
+CHECK_SECONDS = 1.0
 KEEPALIVES: dict[str, Any] = {
     "keepalives": 1,
     "keepalives_idle": 5,
@@ -86,12 +88,6 @@ def cut(connection: Connection) -> None:
         same.shutdown(socket.SHUT_RDWR)
 
 
-async def check(connection: Connection) -> None:
-    """Whether a connection of the pool still lives."""
-    with answering_within(connection, POOL_TIMEOUT_SECONDS):
-        await AsyncConnectionPool.check_connection(connection)
-
-
 ADDRESS = re.compile(r"connection to server (?:at|on socket) .*? failed: ")
 
 
@@ -119,8 +115,9 @@ class Database:
             open=False,
             kwargs=self.arguments(),
             connection_class=AsyncConnection[DictRow],
-            check=check,
+            check=self._check,
         )
+        self._checked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._in_use: set[Connection] = set()
 
     def arguments(self) -> dict[str, Any]:
@@ -132,6 +129,14 @@ class Database:
             "options": f"-c search_path={self.schema} {SERVER_KEEPALIVES} {ABANDONED}",
             "application_name": "switchboard",
         }
+
+    async def _check(self, connection: Connection) -> None:
+        """Before a connection is lent: is it alive? Asked at most once a second, since it costs a round trip."""
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at.get(connection, -CHECK_SECONDS) >= CHECK_SECONDS:
+            with answering_within(connection, POOL_TIMEOUT_SECONDS):
+                await AsyncConnectionPool.check_connection(connection)
+            self._checked_at[connection] = now
 
     async def open(self) -> None:
         """Start the pool; the database may still be away."""

@@ -20,7 +20,7 @@ from controller.domain.changes import (
     OwnSecret,
 )
 from controller.domain.constants import CALL_DEADLINE
-from controller.errors import InstallationGone, RunnerBusy
+from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -109,8 +109,12 @@ class Effects:
             log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
             await self._workers.drop_intent(kill.name, epoch, self._clock.now())
             return False
-        except InstallationGone:  # nobody can delete it any more, and its pod must not hold a board for ever
-            log.info("worker.runner_out_of_reach", worker=kill.name)
+        except (InstallationGone, GitHubForbidden) as error:
+            if kill.pod_seen and not isinstance(error, InstallationGone):
+                raise  # it may be busy
+            log.info(
+                "worker.runner_out_of_reach", worker=kill.name
+            )  # and its board is not to be lost for that
         info = await self._report(kill.name) if kill.pod_seen else {}
         if kill.pod_seen:
             await self._end_pod(kill.name, kill.reason.value, accepted=kill.pod_accepted)

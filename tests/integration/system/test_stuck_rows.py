@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
+from controller.simulators.cluster import Behaviour
 from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
@@ -65,3 +66,19 @@ async def test_a_pending_worker_without_a_pod_is_ended_and_its_job_gets_another(
         assert (row["status"], row["failure_reason"]) == ("failed", "pod_missing")
         assert system.github.sim.ledger.runner(stuck["name"]).removed_at is not None
         await system.until(system.finished(ids))
+
+
+async def test_a_pod_is_ended_though_its_installation_is_gone(database_url: str, tmp_path: Path) -> None:
+    """Nobody can delete its runner any more; its board must not be lost for that."""
+    timings = {"podPendingTimeout": "60s"}
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}, timings=timings) as system:
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(fail_to_pull="*"))
+        system.queue("acme/widgets", "rv1")
+        await system.step()
+        assert len(system.cluster.pods()) == 1
+        system.github.sim.uninstall("acme")
+        for _ in range(10):
+            await system.step(30)
+        (row,) = await system.rows("SELECT status, failure_reason FROM workers")
+        assert (row["status"], row["failure_reason"]) == ("failed", "pod_stuck_pending")
+        assert all(pod["status"]["phase"] == "Failed" for pod in system.cluster.pods())
