@@ -51,8 +51,9 @@ class JobStore:
         if not changes:
             return []
         moved = []
-        async with self._database.leading(epoch) as connection:
-            for change in changes:
+        for change in changes:
+            # One job at a time: holding one while waiting for another would end in a deadlock with the loop's steps.
+            async with self._database.leading(epoch) as connection:
                 if await self._apply(connection, change, now):
                     moved.append(change)
         return moved
