@@ -85,6 +85,7 @@ class World:
     clock: Clock = field(default_factory=SystemClock)
     rng: Random = field(default_factory=random.SystemRandom)
     kubeconfig: Path | None = None
+    shutdown_limit: timedelta = SHUTDOWN_LIMIT  # of real time
 
 
 async def serve(
@@ -125,16 +126,17 @@ async def serve(
         if loop is None:
             await stop.wait()
             return 0
-        return await _run_loop(loop, stop)
+        return await _run_loop(loop, stop, world.shutdown_limit)
 
 
-async def _run_loop(loop: Loop, stop: asyncio.Event) -> int:
-    """The loop until `stop`, and at most half a minute longer."""
+async def _run_loop(loop: Loop, stop: asyncio.Event, patience: timedelta) -> int:
+    """The loop until `stop`, and at most so long after it."""
     task = asyncio.create_task(loop.run(stop), name="loop")
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    _, late = await asyncio.wait({task}, timeout=SHUTDOWN_LIMIT.total_seconds())
+    log.info("program.stopping", under_way=loop.under_way)
+    _, late = await asyncio.wait({task}, timeout=patience.total_seconds())
     if late:
         log.error("shutdown.timed_out", under_way=loop.under_way)
         task.cancel()
