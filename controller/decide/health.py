@@ -96,7 +96,8 @@ def classify_worker(
             else Keep()
         )
     if not reading.listed:
-        return Kill(Reason.RUNNER_REMOVED)
+        # A list that shifts while it is read may miss one: the reading before must not have shown it online.
+        return Kill(Reason.RUNNER_REMOVED) if worker.idle_since is None else Keep()
     if reading.online and worker.idle_since is not None and now - worker.idle_since > limits.idle:
         return Kill(Reason.RUNNER_IDLE)
     return Keep()
@@ -126,4 +127,5 @@ def _kill(worker: Worker, pod: Pod | None, reason: Reason) -> EndRunnerThenPod:
         worker.runner_id,
         pod_seen=pod is not None,
         pod_accepted=pod is not None and pod.accepted_at is not None,
+        own_fault=pod is not None and pod.waiting == HOPELESS,
     )

@@ -56,7 +56,15 @@ class Suspect:
     poll_at: datetime
 
 
-JobChange = Hear | Start | Complete | FailJob | Suspect
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Nothing was learnt: the row stays as it is; ask again at `poll_at`."""
+
+    job_id: int
+    poll_at: datetime
+
+
+JobChange = Hear | Start | Complete | FailJob | Suspect | PutOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +149,7 @@ class EndRunnerThenPod:
     runner_id: int | None
     pod_seen: bool
     pod_accepted: bool
+    own_fault: bool = False  # another pod made for the same job would end the same way
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ FAIL = """
 UPDATE workers SET status = 'failed', failure_reason = %(reason)s,
     failure_info = COALESCE(failure_info, '{}') || %(info)s, completed_at = %(now)s, updated_at = %(now)s
 WHERE name = %(name)s AND status IN ('pending', 'running')
-RETURNING made_for, pool
+RETURNING made_for, pool, idle_since
 """
 
 
@@ -31,5 +31,7 @@ async def fail_worker(
     detail = {"reason": reason.value, "pool": row["pool"]}
     await note_event(connection, "worker.failed", now, worker=name, job_id=row["made_for"], detail=detail)
     if row["made_for"] is not None:
-        await JobStore.count_failure(connection, row["made_for"], reason, own_fault=own_fault, now=now)
+        await JobStore.count_failure(
+            connection, row["made_for"], reason, own_fault=own_fault, idle_since=row["idle_since"], now=now
+        )
     return True

@@ -70,11 +70,19 @@ class Intake:
                     connection, delivery, delivery.notice, known, now, allowed=allowed
                 )
             outcome = outcome or Outcome.OK
+            if isinstance(delivery.notice, InstallationNotice) and outcome is Outcome.OK:
+                due = {"installation_id": delivery.notice.installation_id, "now": now}
+                await connection.execute(self.LOOK_AT_ALL, due)
             await self._record(connection, delivery, outcome, now)
             if outcome not in WITHOUT_EFFECT:
                 await ring(connection, self._database.channel)
         return outcome
 
+    # Suspended, let back in or gone: whatever waits there is asked about, so that it ends or goes on.
+    LOOK_AT_ALL = """
+    UPDATE jobs SET poll_at = %(now)s
+    WHERE installation_id = %(installation_id)s AND status IN ('pending', 'running')
+    """
     LOOK = """
     SELECT (SELECT outcome FROM events WHERE delivery = %(guid)s) AS outcome,
         EXISTS (SELECT 1 FROM events WHERE job_id = %(job_id)s AND kind = 'workflow_job.waiting') AS waited,

@@ -72,7 +72,9 @@ async def test_label_sets_that_steal_each_others_runners_both_finish(
     pools = [a_pool("small", ["a"], board="rv1"), a_pool("large", ["a", "b"], board="rv1")]
     async with a_system(database_url, tmp_path, pools=pools, boards={"rv1": 3}) as system:
         system.github.sim.behaviour.assign_at_random = True
-        ids = [*system.queue("acme/widgets", "a", jobs=8), *system.queue("acme/widgets", "a", "b", jobs=8)]
+        ids = []
+        for _ in range(8):
+            ids += [*system.queue("acme/widgets", "a"), *system.queue("acme/widgets", "a", "b")]
         await system.until(system.finished(ids))
         await system.step()
         assert await system.statuses() == {"completed": 16}
