@@ -58,7 +58,8 @@ def check_health(view: View) -> Decided:
             continue
         verdict = classify_worker(worker, pod, reading, view.limits, view.now)
         if isinstance(verdict, Kill):
-            changes.append(Intend(worker.name, verdict.reason))
+            hopeless = pod is not None and pod.waiting == HOPELESS
+            changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))
             effects.append(_kill(worker, pod, verdict.reason))
     return Decided(tuple(changes), tuple(effects))
 
@@ -127,5 +128,4 @@ def _kill(worker: Worker, pod: Pod | None, reason: Reason) -> EndRunnerThenPod:
         worker.runner_id,
         pod_seen=pod is not None,
         pod_accepted=pod is not None and pod.accepted_at is not None,
-        own_fault=pod is not None and pod.waiting == HOPELESS,
     )

@@ -108,10 +108,14 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Intend:
-    """A kill is decided; it is carried out after the commit, by this leader or the next."""
+    """A kill is decided; it is carried out after the commit, by this leader or the next.
+
+    It counts on the job from here on, so that demand_match does not make the next worker before the job backs off.
+    """
 
     name: str
     reason: Reason
+    own_fault: bool = False  # another pod made for the same job would end the same way
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,6 @@ class EndRunnerThenPod:
     runner_id: int | None
     pod_seen: bool
     pod_accepted: bool
-    own_fault: bool = False  # another pod made for the same job would end the same way
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,8 +112,7 @@ class Effects:
         if kill.pod_seen:
             await self._end_pod(kill.name, kill.reason.value, accepted=kill.pod_accepted)
         now = self._clock.now()
-        own_fault = kill.own_fault
-        if await self._workers.fail(kill.name, kill.reason, info, own_fault=own_fault, epoch=epoch, now=now):
+        if await self._workers.fail(kill.name, kill.reason, info, own_fault=False, epoch=epoch, now=now):
             self._metrics.worker_failures_total.labels(kill.reason.value).inc()
             log.info("worker.killed", worker=kill.name, reason=kill.reason.value)
         return True
