@@ -52,19 +52,6 @@ async def test_pod_stuck_pending_on_an_image_that_cannot_be_pulled(database_url:
         assert not still_registered(system, row["name"])
 
 
-async def test_pod_stuck_pending_that_no_kubelet_has_is_deleted(database_url: str, tmp_path: Path) -> None:
-    pools = [a_pool("rv1", resources={"requests": {"cpu": "900"}})]
-    async with a_system(database_url, tmp_path, pools=pools, boards={"rv1": 1}) as system:
-        system.queue("acme/widgets", "rv1")
-        await system.turn()
-        await system.step(590)
-        assert await system.statuses("workers") == {"pending": 1}
-        await system.step(20)
-        row = await failed_worker(system, "pod_stuck_pending")
-        assert the_pod(system, row["name"]) is None
-        assert not still_registered(system, row["name"])
-
-
 async def test_an_invalid_image_name_fails_at_once_and_is_given_up_after_three(
     database_url: str, tmp_path: Path
 ) -> None:
