@@ -1,6 +1,6 @@
 """Keeps how authentications went: failures leave an event, from which demand_match learns of suspensions."""
 
-from controller.domain.auth import AuthAttempt
+from controller.domain.auth import AuthAttempt, AuthOutcome
 from controller.ports import AuthAttempts, Clock
 
 
@@ -10,16 +10,21 @@ class AuthWatch:
     def __init__(self, rows: AuthAttempts, clock: Clock) -> None:
         self._rows = rows
         self._clock = clock
-        self._noted: dict[tuple[str, int], AuthAttempt] = {}
+        self._last: dict[tuple[str, int], AuthOutcome] = {}
+        self._noted: list[AuthAttempt] = []
 
     def note(self, attempt: AuthAttempt) -> None:
-        """Remember the latest attempt of an installation until the next iteration."""
-        self._noted[attempt.app_id, attempt.installation_id] = attempt
+        """Remember an attempt until the next iteration, unless it went as the one before."""
+        who = attempt.app_id, attempt.installation_id
+        if self._noted and self._last.get(who) is attempt.outcome:
+            return
+        self._last[who] = attempt.outcome
+        self._noted.append(attempt)
 
     async def run(self, epoch: int) -> None:
         """Write down what was noted; if that fails, it stays noted."""
         if not self._noted:
             return
-        noted = dict(self._noted)
-        await self._rows.keep(noted.values(), epoch, self._clock.now())
-        self._noted = {key: each for key, each in self._noted.items() if noted.get(key) is not each}
+        noted = len(self._noted)
+        await self._rows.keep(self._noted[:noted], epoch, self._clock.now())
+        del self._noted[:noted]

@@ -41,7 +41,7 @@ async def test_gave_up_after_three_refusals_of_its_own(database_url: str, tmp_pa
         row = await waiting_job(system, job_id, "gave_up")
         assert (row["attempts"], row["own_faults"], row["last_failure"]) == (3, 3, "provision_failed")
         system.cluster.faults.remove(rule.name)
-        await system.step(3600)
+        await system.step(600)
         assert jit_calls(system) == 3
         await change(system, "UPDATE jobs SET mark = NULL, attempts = 0, own_faults = 0, retry_after = NULL")
         await system.until(system.finished([job_id]))
@@ -188,9 +188,9 @@ async def test_not_picked_up_and_its_key_backs_off(database_url: str, tmp_path: 
 
         await step_until(system, backs_off, 30)
         assert jit_calls(system) == 1
-        for _ in range(60):  # half an hour
-            await system.step(30)
-        assert jit_calls(system) <= 4
+        for _ in range(20):
+            await system.step(60)
+        assert jit_calls(system) <= 3
         for group in system.github.sim.world.accounts["acme"].groups.values():
             group.allows_public_repositories = True
         await system.until(system.finished([job_id]), seconds=60)
@@ -229,16 +229,18 @@ async def test_no_free_slots_says_what_the_boards_do(database_url: str, tmp_path
 async def test_github_budget_low_until_the_hour_is_over(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
         installation = system.github.scope("acme").installation_id
-        system.github.sim.limits.exhaust(installation)
+        limits = system.github.sim.limits
+        limits.exhaust(installation)
+        limits.bucket(("installation", installation)).resets_at = system.clock.now() + timedelta(minutes=10)
         (job_id,) = system.queue("acme/widgets", "rv1")
         await system.turn()
         await waiting_job(system, job_id, "github_budget_low")
         before = len(system.github.sim.requests)
-        for _ in range(20):
-            await system.step(120)
+        for _ in range(8):
+            await system.step(60)
         sent = list(system.github.sim.requests)[before:]
         assert [each for each in sent if each.installation_id == installation] == []  # obeyed
-        await system.until(system.finished([job_id]), seconds=120)
+        await system.until(system.finished([job_id]), seconds=60)
 
 
 async def test_cluster_unknown_starts_nothing(database_url: str, tmp_path: Path) -> None:
