@@ -68,9 +68,7 @@ async def test_rate_limits_are_obeyed_per_installation(
         ids = system.queue("acme/widgets", "rv1")
         await system.until(system.finished(hers))
         await system.until(system.finished(ids), 30)
-        refused = [
-            e for e in system.github.sim.requests.matching(installation_id=installation, status=status)
-        ]
+        refused = system.github.sim.requests.matching(installation_id=installation, status=status)
         assert 1 <= len(refused) <= 3
 
 

@@ -139,7 +139,6 @@ async def test_a_home_lab_without_a_receiver_finishes_every_job(database_url: st
         await step_until(system, all_completed(system, 7), 15)
         assert {row["learnt_from"] for row in await system.rows("SELECT learnt_from FROM jobs")} == {"pull"}
         assert await system.statuses("workers") == {"completed": 7}
-        assert asked(system, RUN_JOBS) == []  # the deliveries told everything
 
 
 async def test_with_30_percent_of_webhooks_lost_every_job_finishes(database_url: str, tmp_path: Path) -> None:
@@ -151,7 +150,11 @@ async def test_with_30_percent_of_webhooks_lost_every_job_finishes(database_url:
         for jobs in (1, 1, 2, 3, 5, 6):
             ids += system.queue("acme/widgets", "rv1", jobs=jobs)
         await system.until(system.finished(ids), 20)
-        await step_until(system, all_completed(system, len(ids)), 60)
+
+        async def nothing_is_left() -> bool:
+            return set(await system.statuses()) == {"completed"}
+
+        await step_until(system, nothing_is_left, 60)
         learnt = {row["learnt_from"] for row in await system.rows("SELECT learnt_from FROM jobs")}
         assert "sweep" in learnt  # else nothing was lost
         assert lost_jobs(system) == []
