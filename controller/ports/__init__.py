@@ -20,6 +20,7 @@ from controller.ports.store import (
     Jobs,
     LockedWorkers,
     Retention,
+    Stuck,
     Unheard,
     Workers,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "Random",
     "Retention",
     "Secret",
+    "Stuck",
     "Unheard",
     "Workers",
 ]

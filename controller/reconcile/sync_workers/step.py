@@ -65,7 +65,15 @@ class SyncWorkers:
         )
 
     async def run(self, epoch: int) -> None:
-        """Bring rows, pods and runners into agreement once."""
+        """Bring rows, pods and runners into agreement once; the effects go on beside the loop."""
+        await self._agree(epoch)
+
+    async def recover(self, epoch: int) -> None:
+        """The same on fresh views and to the end of its effects: for a leader that has just begun."""
+        await self._cluster.synced()
+        await self._beside.finished(await self._agree(epoch))
+
+    async def _agree(self, epoch: int) -> list[str]:
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         ours = self._ours(pods)
         at_work = [name for name in ours if not isinstance(pods, Unknown) and not pods.pods[name].phase.ended]
@@ -91,9 +99,10 @@ class SyncWorkers:
                 effects.extend(outcome.effects)
             self._metrics.workers_lock_seconds.observe((self._clock.now() - now).total_seconds())
         self._note(decided)
-        self._effects.begin(effects, epoch)
+        begun = self._effects.begin(effects, epoch)
         await self._lists.refresh(rows.values())
         self._sweep_secrets()
+        return begun
 
     def _ours(self, pods: PodView | Unknown) -> dict[str, Adopted | None]:
         if isinstance(pods, Unknown):
