@@ -20,6 +20,14 @@ class History:
     """The events so far."""
 
     events: list[tuple[str, Json]] = field(default_factory=list)
+    present: dict[str, Json] = field(default_factory=dict)
+
+    def add(self, kind: str, pod: Json) -> None:
+        """Note one event."""
+        self.events.append((kind, pod))
+        self.present[pod["metadata"]["name"]] = pod
+        if kind == "DELETED":
+            del self.present[pod["metadata"]["name"]]
 
     @property
     def created(self) -> list[str]:
@@ -55,10 +63,11 @@ def node_of(pod: Json) -> str:
 async def recorded(system: System) -> AsyncIterator[History]:
     """Record everything that happens to the namespace's pods, also over breaks of the connection."""
     history = History()
-    first = (await system.client.get(system.path("pods"))).raise_for_status().json()
-    task = asyncio.create_task(_record(system, history, str(first["metadata"]["resourceVersion"])))
+    version = await _list(system, history)
+    task = asyncio.create_task(_record(system, history, version))
     try:
         yield history
+        assert not task.done(), task.exception()
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -66,14 +75,33 @@ async def recorded(system: System) -> AsyncIterator[History]:
 
 async def _record(system: System, history: History, version: str) -> None:
     while True:
-        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
         try:
-            async with system.client.stream("GET", system.path("pods"), params=query, timeout=None) as answer:
-                answer.raise_for_status()
-                async for line in answer.aiter_lines():
-                    event = json.loads(line)
-                    assert event["type"] != "ERROR", event
-                    history.events.append((event["type"], event["object"]))
-                    version = event["object"]["metadata"]["resourceVersion"]
+            version = await _watch(system, history, version) or await _list(system, history)
         except httpx.HTTPError:
             await asyncio.sleep(RETRY)  # the API server is away
+
+
+async def _watch(system: System, history: History, version: str) -> str | None:
+    """Record until the connection ends; None when the server does not know this version any more."""
+    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
+    async with system.client.stream("GET", system.path("pods"), params=query, timeout=None) as answer:
+        answer.raise_for_status()
+        async for line in answer.aiter_lines():
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                return None
+            history.add(event["type"], event["object"])
+            version = event["object"]["metadata"]["resourceVersion"]
+    return version
+
+
+async def _list(system: System, history: History) -> str:
+    """Make up for what a watch has missed; the version from which to go on."""
+    page = (await system.client.get(system.path("pods"))).raise_for_status().json()
+    there = {pod["metadata"]["name"]: pod for pod in page["items"]}
+    for name, pod in list(history.present.items()):
+        if name not in there:
+            history.add("DELETED", pod)
+    for name, pod in there.items():
+        history.add("MODIFIED" if name in history.present else "ADDED", pod)
+    return str(page["metadata"]["resourceVersion"])
