@@ -21,10 +21,12 @@ class History:
 
     events: list[tuple[str, Json]] = field(default_factory=list)
     present: dict[str, Json] = field(default_factory=dict)
+    version: str = ""  # up to which everything is known; empty when a list must tell it anew
 
     def add(self, kind: str, pod: Json) -> None:
         """Note one event."""
         self.events.append((kind, pod))
+        self.version = pod["metadata"]["resourceVersion"]
         self.present[pod["metadata"]["name"]] = pod
         if kind == "DELETED":
             del self.present[pod["metadata"]["name"]]
@@ -63,8 +65,8 @@ def node_of(pod: Json) -> str:
 async def recorded(system: System) -> AsyncIterator[History]:
     """Record everything that happens to the namespace's pods, also over breaks of the connection."""
     history = History()
-    version = await _list(system, history)
-    task = asyncio.create_task(_record(system, history, version))
+    await _list(system, history)
+    task = asyncio.create_task(_record(system, history))
     try:
         yield history
         assert not task.done(), task.exception()
@@ -73,30 +75,31 @@ async def recorded(system: System) -> AsyncIterator[History]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _record(system: System, history: History, version: str) -> None:
+async def _record(system: System, history: History) -> None:
     while True:
         try:
-            version = await _watch(system, history, version) or await _list(system, history)
+            if not history.version:
+                await _list(system, history)
+            await _watch(system, history)
         except httpx.HTTPError:
             await asyncio.sleep(RETRY)  # the API server is away
 
 
-async def _watch(system: System, history: History, version: str) -> str | None:
-    """Record until the connection ends; None when the server does not know this version any more."""
-    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
+async def _watch(system: System, history: History) -> None:
+    """Record until the connection ends, or the server does not know our version any more."""
+    query = {"watch": "true", "resourceVersion": history.version, "timeoutSeconds": "3600"}
     async with system.client.stream("GET", system.path("pods"), params=query, timeout=None) as answer:
         answer.raise_for_status()
         async for line in answer.aiter_lines():
             event = json.loads(line)
             if event["type"] == "ERROR":
-                return None
+                history.version = ""
+                return
             history.add(event["type"], event["object"])
-            version = event["object"]["metadata"]["resourceVersion"]
-    return version
 
 
-async def _list(system: System, history: History) -> str:
-    """Make up for what a watch has missed; the version from which to go on."""
+async def _list(system: System, history: History) -> None:
+    """Make up for what a watch has missed."""
     page = (await system.client.get(system.path("pods"))).raise_for_status().json()
     there = {pod["metadata"]["name"]: pod for pod in page["items"]}
     for name, pod in list(history.present.items()):
@@ -104,4 +107,4 @@ async def _list(system: System, history: History) -> str:
             history.add("DELETED", pod)
     for name, pod in there.items():
         history.add("MODIFIED" if name in history.present else "ADDED", pod)
-    return str(page["metadata"]["resourceVersion"])
+    history.version = page["metadata"]["resourceVersion"]
