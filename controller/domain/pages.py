@@ -12,6 +12,7 @@ Row = TypeVar("Row")
 
 EVER_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
+TEXT_REACH = 20_000  # text has no index: it is looked for in so many of the newest jobs of each status
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,11 @@ touches; a section before it is only counted, and only when it lies before the s
 from typing import Any
 
 from controller.domain.jobs import Job, JobStatus
-from controller.domain.pages import JobFilter, Listing, Slice
+from controller.domain.pages import TEXT_REACH, JobFilter, Listing, Slice
 from controller.gateways.postgres.database import Connection
 from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
 
 SECTIONS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.COMPLETED)
-
-TEXT_REACH = 20_000  # text has no index: it is looked for in so many of the newest jobs of a section
 
 # A filter that is NULL folds away while planning: these statements are never prepared, so the plan sees the values.
 # What is not shown of a private repository cannot be looked for either: the answer would tell that it exists.

@@ -281,6 +281,17 @@ class PageStore:
         async with self._reading() as connection:
             return await read_board_days(connection, slots, now)
 
+    BOARD_COUNTS = """
+    SELECT board, count(*) AS boards, count(*) FILTER (WHERE state = 'free') AS free FROM boards
+    WHERE board IS NOT NULL GROUP BY board
+    """
+
+    async def board_counts(self) -> dict[str, tuple[int, int]]:
+        """How many boards there are of each type, and how many of them are free."""
+        async with self._reading() as connection:
+            rows = await self._rows(connection, self.BOARD_COUNTS, {})
+        return {row["board"]: (row["boards"], row["free"]) for row in rows}
+
     async def turn(self, job: Job, board: str) -> Turn:
         """What says when a waiting job's turn comes; `board` is its pool's type."""
         async with self._reading() as connection:
