@@ -13,6 +13,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
+sys.path.insert(0, str(ROOT))
+
+from hack.chromium import chromium_missing  # noqa: E402 -- found once the project is on the path
 
 
 def embedded_postgres_missing() -> str | None:
@@ -22,8 +25,14 @@ def embedded_postgres_missing() -> str | None:
     return None
 
 
+def browser_missing() -> str | None:
+    """What is missing for tests in a real browser, if anything."""
+    return embedded_postgres_missing() or chromium_missing()
+
+
 # Tiers that are not named here need nothing.
 PARTS: dict[str, Callable[[], str | None]] = {
+    "browser": browser_missing,
     "integration": embedded_postgres_missing,
 }
 
