@@ -8,10 +8,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check lock clean
+.PHONY: help setup demo test unit check screenshots lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.program ## the virtualenv .venv with the program and the development tools
 	@echo "Set up: $(BIN)/switchboard"
@@ -30,6 +30,9 @@ check: setup ## lint, formatting, types, layers
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
+
+screenshots: setup ## the pictures of the README, taken from the demo in Chromium
+	$(BIN)/python hack/screenshots.py
 
 lock: ## pin the dependencies anew after a change of pyproject.toml
 	hack/lock.sh

@@ -31,8 +31,9 @@ from controller.simulators.github import GitHubSimulator
 LENGTH = timedelta(days=7)
 FIRST_JOB, FIRST_RUN = 50_000_000_000, 10_000_000_000  # below the ids of the simulated GitHub
 NAMES = ("build", "test", "lint", "bench", "package")
-START_SECONDS = 25.0  # from reserving a runner to the start of its job
-TYPICAL_MINUTES = 14.0
+START_SECONDS = 6.0  # from reserving a runner to the start of its job
+TYPICAL_SECONDS, LATE_SECONDS = 840.0, 30.0  # of work; the last hour is already like the demo itself
+LATE = timedelta(hours=1)
 LOAD = 0.42  # of the boards, on average
 FAILURES = (
     Reason.POD_FAILED,
@@ -74,14 +75,15 @@ async def tell_past(
 def work(pool: DemoPool, rng: random.Random, start: datetime, end: datetime) -> Iterator[Stay]:
     """Jobs of one pool, each taking the board that is free first; none is under way at the end."""
     free_at = {f"{pool.name}-{number + 1}": start for number in range(pool.boards)}
-    every = TYPICAL_MINUTES * 60 / pool.boards / LOAD
     at = start
     while True:
+        work_seconds = TYPICAL_SECONDS if end - at > LATE else LATE_SECONDS
+        every = work_seconds / pool.boards / LOAD
         at += timedelta(seconds=rng.expovariate(1 / every) / daylight(at))
         board = min(free_at, key=lambda name: (free_at[name], rng.random()))
         reserved = max(at, free_at[board])
         failure = failing(board, rng, end - reserved)
-        seconds = 90.0 if failure else START_SECONDS + 60 * TYPICAL_MINUTES * rng.lognormvariate(-0.2, 0.6)
+        seconds = 90.0 if failure else START_SECONDS + work_seconds * rng.lognormvariate(-0.2, 0.6)
         ended = reserved + timedelta(seconds=seconds)
         if ended >= end:
             return
@@ -137,6 +139,8 @@ def row_of(
         "entity_name": account.login,
         "entity_type": account.type,
         "repo": repo,
+        "own_repo": repo if account.type == "User" else None,
+        "made_for": None if stay.failure else job_id,
         "private": repo in PRIVATE,
         "app_id": app_id,
         "installation_id": account.installations[int(app_id)].id,

@@ -17,8 +17,8 @@ WORKERS = """
 INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool, image,
     made_for, node, status, failure_reason, created_at, jit_at, pod_at, running_at, online_at, pod_ended_at,
     completed_at, updated_at)
-VALUES (%(worker)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(repo)s, %(app_id)s, %(installation_id)s,
-    %(labels)s, %(pool)s, %(image)s, %(job_id)s, %(node)s, %(status)s, %(failure_reason)s, %(reserved_at)s,
+VALUES (%(worker)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(own_repo)s, %(app_id)s, %(installation_id)s,
+    %(labels)s, %(pool)s, %(image)s, %(made_for)s, %(node)s, %(status)s, %(failure_reason)s, %(reserved_at)s,
     %(reserved_at)s, %(reserved_at)s, %(running_at)s, %(online_at)s, %(ended_at)s, %(ended_at)s, %(ended_at)s)
 """
 SNAPSHOTS = """
