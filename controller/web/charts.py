@@ -64,7 +64,10 @@ class ChartShelf:
 
     deps: PageDeps
     _kept: dict[Span, tuple[datetime, Charts]] = field(default_factory=dict)
-    _asking: dict[Span, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _days: dict[tuple[tuple[str, int], ...], tuple[datetime, tuple[BoardDay, ...]]] = field(
+        default_factory=dict
+    )
+    _asking: dict[Span | None, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def take(self, span: Span) -> Charts:
         """The points of a span; whoever comes while they are read waits for the same answer."""
@@ -74,6 +77,18 @@ class ChartShelf:
             if kept is None or not timedelta() <= now - kept[0] < KEPT_FOR[span]:
                 kept = now, await self.deps.store.charts(span, now)
                 self._kept[span] = kept
+            return kept[1]
+
+    async def days(self, slots: Mapping[str, int]) -> tuple[BoardDay, ...]:
+        """The last 24 hours of these boards, given with their slots."""
+        key = tuple(slots.items())
+        async with self._asking[None]:
+            now = self.deps.clock.now()
+            kept = self._days.get(key)
+            if kept is None or not timedelta() <= now - kept[0] < KEPT_FOR[Span.DAY]:
+                fresh = {one: at for one, at in self._days.items() if now - at[0] < KEPT_FOR[Span.DAY]}
+                kept = now, await self.deps.store.board_days(dict(slots), now)
+                self._days = {**fresh, key: kept}
             return kept[1]
 
 
