@@ -77,9 +77,10 @@ def work(pool: DemoPool, rng: random.Random, start: datetime, end: datetime) -> 
     free_at = {f"{pool.name}-{number + 1}": start for number in range(pool.boards)}
     at = start
     while True:
-        work_seconds = TYPICAL_SECONDS if end - at > LATE else LATE_SECONDS
-        every = work_seconds / pool.boards / LOAD
-        at += timedelta(seconds=rng.expovariate(1 / every) / daylight(at))
+        late = end - at <= LATE
+        work_seconds = LATE_SECONDS if late else TYPICAL_SECONDS
+        every = work_seconds / pool.boards / LOAD / (1.0 if late else daylight(at))
+        at += timedelta(seconds=rng.expovariate(1 / every))
         board = min(free_at, key=lambda name: (free_at[name], rng.random()))
         reserved = max(at, free_at[board])
         failure = failing(board, rng, end - reserved)
