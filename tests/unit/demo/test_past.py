@@ -2,6 +2,7 @@
 
 import random
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -17,7 +18,7 @@ def test_no_board_is_taken_twice_at_once_and_nothing_is_under_way_any_more(pool:
     assert stays
     for board in {stay.board for stay in stays}:
         own = [stay for stay in stays if stay.board == board]
-        assert all(one.ended_at <= after.reserved_at for one, after in zip(own, own[1:], strict=False))
+        assert all(one.ended_at <= after.reserved_at for one, after in pairwise(own))
     assert all(stay.queued_at <= stay.reserved_at < stay.ended_at < NOW for stay in stays)
     assert all(NOW - stay.reserved_at >= BREAKER_MEMORY for stay in stays if stay.failure)
 
