@@ -68,6 +68,7 @@ from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
+from controller.web.visitors import TokenBearers
 from controller.web.webhook import Receiver, webhook_routes
 
 log = structlog.get_logger()
@@ -119,7 +120,8 @@ async def serve(
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            visitors = TokenBearers(settings.admin_token)
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, visitors)
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:
