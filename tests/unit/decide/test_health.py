@@ -93,8 +93,10 @@ def test_a_pod_may_outlive_its_job_by_the_drain_timeout(since: int, expected: Ve
     assert verdict(worker, a_pod()) == expected
 
 
-def test_a_registration_that_github_removed_ends_the_worker() -> None:
-    assert verdict(a_worker(**ONLINE), a_pod(), UNLISTED) == Kill(Reason.RUNNER_REMOVED)
+def test_a_registration_that_github_removed_ends_the_worker_at_the_second_absence() -> None:
+    missed_once = {**ONLINE, "idle_since": None}
+    assert verdict(a_worker(**ONLINE), a_pod(), UNLISTED) == Keep()
+    assert verdict(a_worker(**missed_once), a_pod(), UNLISTED) == Kill(Reason.RUNNER_REMOVED)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from controller.decide.jobs import (
     pending_silence,
     put_off,
 )
-from controller.domain.changes import Complete, FailJob, Hear, Start, Suspect
+from controller.domain.changes import Complete, FailJob, Hear, PutOff, Start, Suspect
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import JobFailure
 from controller.domain.sightings import JobSighting, RunSighting
@@ -117,7 +117,6 @@ def test_a_404_is_believed_at_the_second_look(since: int | None, failed: bool) -
         assert change == Suspect(job.job_id, minutes(1))
 
 
-@pytest.mark.parametrize("confirmed", [True, False])
-def test_when_nothing_was_learnt_nothing_changes(confirmed: bool) -> None:
-    job = a_job(confirmed=confirmed)
-    assert put_off(job, NOW) == Hear(job.job_id, minutes(1), confirmed=confirmed)
+def test_when_nothing_was_learnt_nothing_changes() -> None:
+    job = a_job()
+    assert put_off(job, NOW) == PutOff(job.job_id, minutes(1))
