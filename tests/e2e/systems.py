@@ -34,7 +34,12 @@ GITHUB_HOST = (
     "SWITCHBOARD_E2E_GITHUB_HOST"  # an address of this machine that the boards reach; loopback on our own
 )
 MERGE_PATCH = {"content-type": "application/merge-patch+json"}
-TIMINGS = {"registrationTimeout": "20s", "idleTimeout": "20s", "podPendingTimeout": "45s"}
+TIMINGS = {
+    "pollInterval": "5s",
+    "registrationTimeout": "20s",
+    "idleTimeout": "20s",
+    "podPendingTimeout": "45s",
+}
 
 
 @dataclass(frozen=True, slots=True)
