@@ -6,13 +6,14 @@ A cron time that is found more than a minute late was missed. Intervals and one-
 time in the past means now.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from controller.decide.quiet_hours import is_quiet
 from controller.decide.slots import DueSlots, due_slots, read_moment, slots_after
 from controller.domain.constants import MISSED_SHOWN, ON_TIME
 from controller.domain.durations import parse_duration
+from controller.domain.firings import Firing, Pressure
 from controller.domain.schedules import (
     CatchUp,
     Definition,
@@ -21,29 +22,6 @@ from controller.domain.schedules import (
     ScheduleSkip,
     ScheduleType,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Pressure:
-    """What is under way already."""
-
-    predecessor: bool = False  # an occurrence of the same schedule is pending or running
-    full: bool = False  # as many occurrences are open as may be
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """What becomes of the times that have come."""
-
-    fire: tuple[datetime, ...] = ()
-    stands_for: int = 1  # how many times the (one) firing makes good
-    skipped: tuple[datetime, ...] = ()
-    reason: ScheduleSkip | None = None
-    missed: tuple[datetime, ...] = ()  # each gets a row and an event of its own
-    missed_besides: int = 0  # these are only counted
-    counted: bool = True  # False: there were even more
-    planned: Planned | None = None
-    disable: bool = False
 
 
 def plan_first(definition: Definition, now: datetime, chance: float) -> Planned | None:

@@ -6,7 +6,7 @@ unique on (schedule, due time). A `warm` one is `running` for as long as its win
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -115,6 +115,12 @@ class Definition:
     enabled: bool = True
 
 
+def window_end(arguments: Mapping[str, Any], due: datetime) -> datetime | None:
+    """When what an occurrence does is over, counted from its due time; None: not by itself."""
+    seconds = arguments.get("for")
+    return due + timedelta(seconds=seconds) if seconds is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """The next time: `due` is the time itself and part of the key, `run_at` has the jitter added."""
@@ -159,7 +165,8 @@ class Occurrence:
     max_attempts: int = 3
     retry_after: datetime | None = None
     leased_until: datetime | None = None
-    sent_at: datetime | None = None  # a request whose answer we may not have had
+    sent_at: datetime | None = None  # the first request whose answer we may not have had
+    last_sent_at: datetime | None = None
     run_id: int | None = None
     run_ended_at: datetime | None = None
     warm_until: datetime | None = None
@@ -197,3 +204,18 @@ class StartedRun:
     html_url: str
     workflow: str = ""  # path of its file in the repository
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """When what is due next, as the rows say; None: nothing of the kind."""
+
+    schedule: datetime | None = None
+    occurrence: datetime | None = None
+    window: datetime | None = None  # a warm window ends
+    lease: datetime | None = None  # a lease runs out
+
+    @property
+    def next(self) -> datetime | None:
+        """What the loop must wake for; leases are looked at every few minutes."""
+        return min((at for at in (self.schedule, self.occurrence, self.window) if at), default=None)

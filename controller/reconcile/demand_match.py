@@ -8,6 +8,7 @@ from controller.decide.demand import Funds, Plan, Share, Situation, match_demand
 from controller.domain.constants import PROVISION_ONLY_SHARE
 from controller.domain.jobs import Entity, Job
 from controller.domain.pools import Pool
+from controller.domain.schedules import Floor
 from controller.domain.sightings import Unknown
 from controller.domain.workers import Worker
 from controller.ports import Budget, Clock, Cluster, Demand, GitHub, Jobs
@@ -42,21 +43,25 @@ class DemandMatch:
         self._gauges = gauges
         self._probing = probing
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
+        self.kept: frozenset[str] = frozenset()  # the idle workers that a warm window kept at the last match
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
         plan, self.held = await self.plan()
+        self.kept = plan.kept
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
-        if plan.steps:
-            await self._provisioner.start(plan.steps, epoch, self.held)
+        if plan.steps or plan.warm:
+            await self._provisioner.start([*plan.steps, *plan.warm], epoch, self.held)
         return plan
 
     async def plan(self) -> tuple[Plan, frozenset[str]]:
         """What the next iteration would do, read-only; and the boards that are held."""
         now = self._clock.now()
         seen = await self._demand.read()
+        floors = tuple(floor for floor in seen.floors if self._may_be_warm(floor))
         installations = {job.installation_id for job in seen.jobs}
+        installations |= {floor.scope.installation_id for floor in floors}
         held = seen.holds.boards(now)
         situation = Situation(
             now=now,
@@ -72,6 +77,7 @@ class DemandMatch:
             suspended=seen.suspended,
             probing=self._probing(),
             fair=self._file.scheduling == "fair",
+            floors=floors,
         )
         self._gauges.show(seen, now)
         return match_demand(situation), held
@@ -82,6 +88,9 @@ class DemandMatch:
 
     def _allowed(self, job: Job) -> bool:
         return self._file.access.allows(job.entity.name, job.repo)
+
+    def _may_be_warm(self, floor: Floor) -> bool:
+        return self._file.access.allows(floor.scope.entity.name, floor.scope.repo or "")
 
     def _slots(self, workers: Sequence[Worker], held: frozenset[str]) -> SlotMap | Unknown:
         """Reserved workers whose pod the view does not show yet hold a slot of their pool."""

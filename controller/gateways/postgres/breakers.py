@@ -24,6 +24,7 @@ class BreakerStore:
         (w.online_at IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.runner_name = w.name)) AS proven
     FROM workers w
     WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
+        AND (w.warm_for IS NULL OR w.status = 'completed')
     ORDER BY w.completed_at DESC LIMIT %(limit)s
     """
 

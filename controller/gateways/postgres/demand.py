@@ -1,14 +1,19 @@
-"""What demand_match reads: pending jobs, workers and holds as of one moment.
+"""What demand_match reads: pending jobs, workers, holds and warm windows as of one moment.
 
 In one snapshot, because a job that starts between two reads would count as demand while its worker is no supply any
 more, and a second worker would be made for it.
 """
 
+from typing import Any
+
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
+from controller.domain.jobs import Scope
+from controller.domain.reasons import Reason
+from controller.domain.schedules import Floor
 from controller.domain.supply import Supply
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.jobs import JobStore
-from controller.gateways.postgres.rows import job_of, worker_of
+from controller.gateways.postgres.rows import entity_of, job_of, worker_of
 from controller.gateways.postgres.workers import WorkerStore
 
 
@@ -20,6 +25,18 @@ class DemandStore:
 
     ONE_MOMENT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
     RUNNING = "SELECT count(*) AS running FROM jobs WHERE status = 'running'"
+    FLOORS = """
+    SELECT o.id, o.schedule, o.arguments, o.warm_until, o.app_id, o.installation_id, o.entity_id, o.entity_name,
+        o.entity_type, o.repo, f.failures, f.failed_at, f.last_reason
+    FROM occurrences o LEFT JOIN LATERAL (
+        SELECT count(*) AS failures, max(w.completed_at) AS failed_at,
+            (array_agg(w.failure_reason ORDER BY w.completed_at DESC))[1] AS last_reason
+        FROM workers w WHERE w.warm_for = o.id AND w.status = 'failed' AND w.completed_at > COALESCE((
+            SELECT max(g.completed_at) FROM workers g WHERE g.warm_for = o.id AND g.status = 'completed'
+        ), '-infinity')
+    ) f ON true
+    WHERE o.action = 'warm' AND o.status = 'running' AND o.leased_until IS NULL
+    """
     HOLDS = "SELECT scope, target, why, who, created_at, until, note, level FROM holds"
 
     async def read(self) -> Supply:
@@ -30,7 +47,8 @@ class DemandStore:
             workers = await (await connection.execute(WorkerStore.CURRENT)).fetchall()
             running = await (await connection.execute(self.RUNNING)).fetchone()
             holds = await (await connection.execute(self.HOLDS)).fetchall()
-            installations = sorted({row["installation_id"] for row in jobs})
+            floors = await (await connection.execute(self.FLOORS)).fetchall()
+            installations = sorted({row["installation_id"] for row in (*jobs, *floors)})
             cursor = await connection.execute(JobStore.SUSPENDED, {"ids": installations})
             suspended = frozenset(row["installation_id"] for row in await cursor.fetchall())
         return Supply(
@@ -41,4 +59,19 @@ class DemandStore:
                 Hold(**{**row, "scope": HoldScope(row["scope"]), "why": HoldWhy(row["why"])}) for row in holds
             ),
             suspended=suspended,
+            floors=tuple(_floor(row) for row in floors),
         )
+
+
+def _floor(row: dict[str, Any]) -> Floor:
+    return Floor(
+        occurrence=row["id"],
+        schedule=row["schedule"],
+        scope=Scope(row["app_id"], row["installation_id"], entity_of(row), row["repo"]),
+        labels=tuple(row["arguments"]["labels"]),
+        runners=row["arguments"]["runners"],
+        until=row["warm_until"],
+        failures=row["failures"],
+        failed_at=row["failed_at"],
+        removed=row["last_reason"] in (Reason.RUNNER_REMOVED, Reason.RUNNER_IDLE),
+    )
