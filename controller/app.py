@@ -30,12 +30,17 @@ from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.breakers import BreakerStore
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.demand import DemandStore
+from controller.gateways.postgres.heartbeats import HeartbeatStore
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.jobs import JobStore
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
 from controller.gateways.postgres.migrate import check_schema, migrate, ping
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.pages import PageStore
+from controller.gateways.postgres.quiet_pools import QuietPoolStore
+from controller.gateways.postgres.retention import RetentionStore
+from controller.gateways.postgres.schedules import ScheduleStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
 from controller.reconcile.beside import Beside
@@ -43,10 +48,14 @@ from controller.reconcile.boards import BoardWatch
 from controller.reconcile.breakers import BreakerWatch
 from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
+from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step
+from controller.reconcile.occurrences import OccurrenceWork
 from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
+from controller.reconcile.retention import Prune
+from controller.reconcile.schedules import QuietHoursStep, ScheduleStep
 from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
@@ -166,8 +175,11 @@ async def open_controller(
         def in_flight() -> frozenset[str]:
             return provisioner.in_flight
 
+        def kept() -> frozenset[str]:
+            return demand.kept
+
         sync_workers = SyncWorkers(
-            file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring
+            file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring, kept
         )
         breakers = BreakerWatch(BreakerStore(database), clock)
 
@@ -181,21 +193,39 @@ async def open_controller(
             return demand.held
 
         boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
+        heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, held, clock, file.catalogue)
+        prune = Prune(file.retention, RetentionStore(database), clock, beside)
         sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        occurrences = OccurrenceStore(database, holder)
+        work = OccurrenceWork(file, occurrences, github, prune.prune, clock, metrics)
+        schedules = ScheduleStep(
+            file, ScheduleStore(database), occurrences, work, clock, rng, metrics, beside
+        )
+        quiet_hours = QuietHoursStep(file, QuietPoolStore(database), clock)
         steps = [
             Step("pull_deliveries", pull.run),
             Step("sync_jobs", sync_jobs.run),
             Step("sync_workers", sync_workers.run),
             Step("breakers", breakers.run),
+            Step("quiet_hours", quiet_hours.run),
+            Step("schedules", schedules.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
+            Step("heartbeats", heartbeats.run),
+            Step("prune", prune.run),
         ]
 
         async def next_due(now: datetime) -> datetime | None:
-            due = [at for at in (await jobs.next_due(now), pull.next_due()) if at is not None]
-            return min(due, default=None)
+            due = (
+                await jobs.next_due(now),
+                await schedules.next_due(),
+                quiet_hours.next_due(now),
+                pull.next_due(),
+            )
+            return min((at for at in due if at is not None), default=None)
 
-        leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
+        leadership = Leadership(database, holder)
         interval = file.timings.poll_interval
         loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, pull.pull)
         bell.loop = loop

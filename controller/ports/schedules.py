@@ -141,11 +141,3 @@ class QuietPools(Protocol):
     async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:
         """Make the quiet hours' holds exactly these."""
         ...
-
-
-class Retention(Protocol):
-    """What is kept no longer."""
-
-    async def prune(self, epoch: int, now: datetime) -> str:
-        """Delete what is older than the settings keep; says how much."""
-        ...

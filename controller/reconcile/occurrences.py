@@ -26,7 +26,7 @@ from controller.errors import (
     clip,
 )
 from controller.ports import Clock, GitHub
-from controller.ports.schedules import Occurrences, Retention
+from controller.ports.schedules import Occurrences
 from controller.reconcile.targets import Targets, UnknownTarget
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
@@ -46,13 +46,13 @@ class OccurrenceWork:
         file: File,
         rows: Occurrences,
         github: GitHub,
-        retention: Retention,
+        prune: Callable[[int], Awaitable[object]],
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._rows = rows
         self._github = github
-        self._retention = retention
+        self._forget = prune
         self._clock = clock
         self._metrics = metrics
         self._targets = Targets(file, github, rows, clock)
@@ -91,7 +91,8 @@ class OccurrenceWork:
         log.info("schedule.warming", schedule=occurrence.schedule, until=until.isoformat())
 
     async def _prune(self, occurrence: Occurrence, epoch: int) -> None:
-        await self._complete(occurrence, await self._retention.prune(epoch, self._clock.now()), epoch)
+        await self._forget(epoch)
+        await self._complete(occurrence, "what is older than the settings keep is forgotten", epoch)
 
     async def _dispatch(self, occurrence: Occurrence, epoch: int) -> None:
         given = occurrence.arguments
