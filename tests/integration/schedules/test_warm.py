@@ -128,7 +128,10 @@ async def test_a_spare_runner_leaves_the_board_of_a_job_that_backs_off(
             await system.step()
         (job,) = await system.rows("SELECT skip_reason FROM jobs")
         assert job["skip_reason"] == "backing_off"
-        await system.rows("UPDATE schedules SET next_run_at = %(now)s, next_due_at = %(now)s RETURNING 1", now=system.clock.now())
+        await system.rows(
+            "UPDATE schedules SET next_run_at = %(now)s, next_due_at = %(now)s RETURNING 1",
+            now=system.clock.now(),
+        )
         await system.step(1)
         assert [row["status"] for row in await occurrences(system)] == ["running"]
         assert await system.rows("SELECT 1 FROM workers WHERE warm_for IS NOT NULL") == []
@@ -150,7 +153,11 @@ async def test_spare_runners_obey_the_cap_of_their_entity(database_url: str, tmp
 
 async def test_a_window_ends_and_its_idle_runners_with_it(database_url: str, tmp_path: Path) -> None:
     async with a_system(
-        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[once(span="30m", runners=2)]
+        database_url,
+        tmp_path,
+        pools=[a_pool("rv1")],
+        boards={"rv1": 2},
+        schedules=[once(span="30m", runners=2)],
     ) as system:
         await pass_time(system, timedelta(minutes=29), 58)
         assert len(await live(system)) == 2
@@ -176,9 +183,9 @@ async def test_spare_runners_that_github_removes_are_replaced_with_growing_pause
             for earlier, later in zip(rows, rows[1:], strict=False)
         ]
         assert len(pauses) >= 3
-        assert [pause >= timedelta(minutes=least) for pause, least in zip(pauses, (1, 2, 4), strict=False)] == [
-            True
-        ] * 3
+        assert [
+            pause >= timedelta(minutes=least) for pause, least in zip(pauses, (1, 2, 4), strict=False)
+        ] == [True] * 3
 
 
 @pytest.mark.parametrize("repo", ["jane/one", "jane/two"])
