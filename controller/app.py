@@ -51,8 +51,9 @@ from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
+from controller.web.admin import Admin
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
+from controller.web.routes import admin_routes, error_handlers, page_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
 from controller.web.webhook import Receiver, webhook_routes
@@ -105,7 +106,9 @@ async def serve(
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            admin = Admin(settings.admin_token, world.clock)
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
+            routes += admin_routes(deps, admin)
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:

@@ -92,6 +92,9 @@ class Renderer:
             twin=_twin(request),
             links=view.links,
             now=self._deps.clock.now(),
+            visitor=self._deps.visitors.reader(request),
+            csrf=self._deps.visitors.csrf(request),
+            can_sign_in=self._deps.visitors.possible,
             **view.context,
         )
         return Response(
