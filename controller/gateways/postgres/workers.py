@@ -66,7 +66,9 @@ class WorkerStore:
             found.add(Scope(row["app_id"], row["installation_id"], entity, repo))
         return frozenset(found)
 
-    STILL_PENDING = "SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending'"
+    STILL_PENDING = """
+    SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending' AND mark IS NULL
+    """
     HELD = """
     SELECT count(*) AS held FROM workers WHERE entity_id = %(entity_id)s AND name IN (
         SELECT name FROM workers WHERE status IN ('pending', 'running') AND pod_ended_at IS NULL
