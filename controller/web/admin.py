@@ -238,4 +238,7 @@ def _named(request: Request) -> str:
 
 
 def _is_form(request: Request) -> bool:
+    """Whether a page's form was sent; a token means a program, and `curl -d` calls everything a form."""
+    if _bearer(request) is not None:
+        return False
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower() == FORM

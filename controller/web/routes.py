@@ -27,7 +27,6 @@ from controller.web.search import (
     run_path,
     worker_path,
 )
-from controller.web.signing_in import SigningIn
 from controller.web.status import StatusPages
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -37,11 +36,6 @@ NOT_A_PAGE = "There is no page at this address. The navigation above lists those
 NOT_A_TWIN = (
     "There is nothing at this address. Pages: /overview /usage /jobs /workers /boards, each also with .json."
 )
-
-
-def admin_routes(deps: PageDeps, admin: Admin) -> list[Route]:
-    """Signing in and out, and all that writes."""
-    return SigningIn(admin, Renderer(deps)).routes()
 
 
 def writes(deps: PageDeps, admin: Admin) -> Writes:
