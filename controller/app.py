@@ -28,6 +28,7 @@ from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.breakers import BreakerStore
+from controller.gateways.postgres.controls import ControlStore
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.demand import DemandStore
 from controller.gateways.postgres.heartbeats import HeartbeatStore
@@ -60,6 +61,8 @@ from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
+from controller.web.admin import Admin
+from controller.web.api import api_routes
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from controller.web.serving import serving
@@ -114,7 +117,9 @@ async def serve(
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            admin = Admin(settings.admin_token, world.clock)
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
+            routes += api_routes(deps, admin, ControlStore(database))
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:

@@ -8,9 +8,9 @@ from typing import Any
 
 from starlette.requests import Request
 
-from controller.domain.deliveries import Outcome
+from controller.domain.explain import Explained, explain
 from controller.domain.jobs import JobStatus
-from controller.domain.pages import BoardRow, EventRow, HoldRow, JobStory, Slice
+from controller.domain.pages import BoardRow, HoldRow, JobStory, Slice
 from controller.domain.workers import WorkerStatus
 from controller.web.query import (
     ID_LIMIT,
@@ -26,6 +26,7 @@ from controller.web.shown import (
     Shown,
     show_board,
     show_event,
+    show_explained,
     show_hold,
     show_job,
     show_usage,
@@ -134,11 +135,13 @@ class Pages:
             )
         now = self._deps.clock.now()
         private = hidden(story)
+        found = explain(int(text), story, full=not private)
         job = show_job(story.job, now) if story.job else None
         data = {
             "job_id": int(text),
             "job": job,
-            "ignored": ignored(story.events, private=private) if job is None else None,
+            "explanation": show_explained(found),
+            "ignored": ignored(found) if job is None else None,
             "workers": [show_worker(row, now) for row in story.workers],
             "events": [show_event(event, private=private) for event in story.events],
         }
@@ -190,28 +193,6 @@ def hidden(story: JobStory) -> bool:
     return any(event.detail.get("private") is not False for event in story.events)
 
 
-def ignored(events: Iterable[EventRow], *, private: bool) -> Shown:
-    """Why a job that was delivered has no row: the last delivery's outcome in words."""
-    last = [event for event in events if event.outcome is not None]
-    outcome = last[-1].outcome if last else None
-    detail = last[-1].detail if last else {}
-    labels, nearest = detail.get("labels"), detail.get("nearest")
-    ours = f" Nearest: [{', '.join(map(str, nearest))}]." if isinstance(nearest, list) else ""
-    match outcome:
-        case Outcome.IGNORED_NO_LABEL:
-            named = "" if private or not isinstance(labels, list) else f" [{', '.join(map(str, labels))}]"
-            sentence = f"Your labels{named} match no pool.{ours}"
-            step = "Change `runs-on` to exactly one label set that a pool serves, then re-run the job."
-        case Outcome.NOT_ALLOWED:
-            sentence = "This repository may not use these boards."
-            step = "Ask the operators to add it to `access.allow`, or to take it off `access.deny`."
-        case Outcome.IGNORED_NO_APP:
-            sentence = "The delivery came from a GitHub App that is not configured here."
-            step = "Ask the operators which App to install for this account."
-        case Outcome.JOB_NOT_FOUND:
-            sentence = "It ended before it was ever seen queued, so no runner was made for it."
-            step = "Nothing to do; re-run it if a result is wanted."
-        case _:
-            sentence = "It was delivered but not taken on."
-            step = "The events below tell what arrived; re-run the job if a result is wanted."
-    return {"outcome": outcome, "sentence": sentence, "next_step": step}
+def ignored(found: Explained) -> Shown:
+    """Why a job that was delivered has no row."""
+    return {"outcome": found.reason, "sentence": found.sentence, "next_step": found.next_step}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from starlette.requests import Request
+
 from controller.domain.jobs import Job
 from controller.domain.pages import (
     BoardRow,
@@ -65,6 +67,23 @@ class PageReader(Protocol):
         ...
 
 
+class Visitors(Protocol):
+    """Who reads; the one place that is asked whether a reader is signed in."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether anyone can sign in at all."""
+        ...
+
+    def reader(self, request: Request) -> str | None:
+        """The name of whoever is signed in; None for everybody else."""
+        ...
+
+    def csrf(self, request: Request) -> str | None:
+        """What forms for this reader must carry; None without a session."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PageDeps:
     """What the pages are given."""
@@ -74,3 +93,4 @@ class PageDeps:
     status: LoopStatus
     settings: File
     render_metrics: Callable[[], tuple[bytes, str]]
+    visitors: Visitors

@@ -36,6 +36,7 @@ NAVIGATION = (
     ("/", "Overview"),
     ("/usage", "Usage"),
     ("/jobs", "Jobs"),
+    ("/queue", "Queue"),
     ("/workers", "Workers"),
     ("/boards", "Boards"),
 )
@@ -91,7 +92,11 @@ class Renderer:
             query=request.query_params,
             twin=_twin(request),
             links=view.links,
+            base_url=str(request.base_url).rstrip("/"),
             now=self._deps.clock.now(),
+            visitor=self._deps.visitors.reader(request),
+            csrf=self._deps.visitors.csrf(request),
+            can_sign_in=self._deps.visitors.possible,
             **view.context,
         )
         return Response(

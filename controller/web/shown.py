@@ -9,16 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.constants import HEARTBEAT_EVERY
+from controller.domain.explain import Explained, explain_job
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
-from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+from controller.domain.reasons import EXPLANATIONS, Reason
 
 Shown = dict[str, Any]
 
 SILENT_AFTER = 3 * HEARTBEAT_EVERY
 REASONS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
-SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
-LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
 
 
 def show_job(job: Job, now: datetime) -> Shown:
@@ -53,25 +52,34 @@ def show_job(job: Job, now: datetime) -> Shown:
     }
 
 
+def show_explained(found: Explained) -> Shown:
+    """Why a job is as it is, as `/api/jobs/{id}/explain` has it."""
+    return {
+        "job_id": found.job_id,
+        "state": found.state,
+        "reason": found.reason,
+        "sentence": found.sentence,
+        "next_step": found.next_step,
+        "since": found.since,
+        "detail": dict(found.detail),
+        "message": found.message,
+    }
+
+
 def _waiting(job: Job) -> Shown | None:
-    name = job.skip_reason or (job.mark.value if job.mark else None)
-    if job.status is not JobStatus.PENDING or name is None:
+    found = explain_job(job, full=not job.private)
+    if job.status is not JobStatus.PENDING or found.reason is None:
         return None
     return {
-        **_explained(name, SKIPS),
-        "since": job.skip_since,
-        "detail": job.skip_detail if not job.private else _figures(job.skip_detail),
+        name: show_explained(found)[name] for name in ("reason", "sentence", "next_step", "since", "detail")
     }
 
 
 def _loss(job: Job) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
-    info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
-    return {
-        **_explained(str(info.get("reason") or "failed"), LOSSES),
-        "message": str(info.get("message") or "") if not job.private else "",
-    }
+    found = show_explained(explain_job(job, full=not job.private))
+    return {name: found[name] for name in ("reason", "sentence", "next_step", "message")}
 
 
 def show_worker(row: WorkerRow, now: datetime) -> Shown:
@@ -230,18 +238,6 @@ def _safe_url(url: str) -> str | None:
 
 def _seconds(value: timedelta) -> int:
     return max(0, round(value.total_seconds()))
-
-
-def _figures(detail: Mapping[str, Any]) -> Shown:
-    """Numbers and times say nothing about a repository; words might."""
-    return {name: value for name, value in detail.items() if isinstance(value, int | float) or _time(value)}
-
-
-def _time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:

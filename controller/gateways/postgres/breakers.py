@@ -25,11 +25,13 @@ class BreakerStore:
     FROM workers w
     WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
         AND (w.warm_for IS NULL OR w.status = 'completed')
+        AND NOT EXISTS (SELECT 1 FROM pardons p WHERE p.at >= w.completed_at
+            AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node)))
     ORDER BY w.completed_at DESC LIMIT %(limit)s
     """
 
     async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, newest first."""
+        """The workers that ended since then, newest first, without those that were forgiven by hand."""
         async with self._database.transaction() as connection:
             cursor = await connection.execute(self.ENDINGS, {"since": since, "limit": AT_MOST})
             return [_ending(row) for row in await cursor.fetchall()]

@@ -9,6 +9,7 @@ from typing import Any
 from controller.domain.holds import HoldScope, HoldWhy
 from controller.domain.schedules import Action, Definition, window_end
 from controller.gateways.postgres.database import Connection
+from controller.gateways.postgres.holds import VERBS, note_act
 
 WHO = "schedule "
 
@@ -41,9 +42,16 @@ async def apply_hold(connection: Connection, definition: Definition, due: dateti
         "now": now,
     }
     if definition.action is Action.RESUME:
-        await connection.execute(LIFT, values)
+        changed = await connection.execute(LIFT, values)
     elif until is None or until > now:
-        await connection.execute(SET, values)
+        changed = await connection.execute(SET, values)
+    else:
+        return
+    if changed.rowcount:
+        verb = "resumed" if definition.action is Action.RESUME else VERBS[why]
+        detail = {"scope": scope.value, "target": target, "why": why.value, "note": values["note"]}
+        detail["until"] = until.isoformat() if until else None
+        await note_act(connection, f"{scope.value}.{verb}", "schedule", values["who"], now, detail=detail)
 
 
 def _target(definition: Definition) -> tuple[HoldScope, str]:

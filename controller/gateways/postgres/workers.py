@@ -66,7 +66,9 @@ class WorkerStore:
             found.add(Scope(row["app_id"], row["installation_id"], entity, repo))
         return frozenset(found)
 
-    STILL_PENDING = "SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending'"
+    STILL_PENDING = """
+    SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending' AND mark IS NULL
+    """
     STILL_OPEN = (
         "SELECT id FROM occurrences WHERE id = ANY(%(ids)s) AND status = 'running' AND warm_until > %(now)s"
     )

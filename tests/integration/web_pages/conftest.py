@@ -12,6 +12,7 @@ from controller.domain.status import LoopSnapshot
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
 from controller.settings import File
+from controller.web.admin import Admin
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from tests.clocks import ManualClock
@@ -67,12 +68,14 @@ def seed(database: Database) -> Seed:
 
 def page_app(database: Database, status: ReportedLoop, settings: dict[str, Any] | None = None) -> Starlette:
     """The application that serves the pages."""
+    clock = ManualClock()
     deps = PageDeps(
         store=PageStore(database),
-        clock=ManualClock(),
+        clock=clock,
         status=status,
         settings=File.model_validate({**SETTINGS, **(settings or {})}),
         render_metrics=lambda: (b"switchboard_leader 1.0\n", "text/plain; version=0.0.4"),
+        visitors=Admin(None, clock),
     )
     return Starlette(routes=page_routes(deps), exception_handlers=dict(error_handlers(deps)))
 
