@@ -41,6 +41,7 @@ from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.quiet_pools import QuietPoolStore
 from controller.gateways.postgres.retention import RetentionStore
+from controller.gateways.postgres.schedule_desk import ScheduleDesk
 from controller.gateways.postgres.schedules import ScheduleStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
@@ -65,6 +66,7 @@ from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
+from controller.web.schedules import ScheduleViews, schedule_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
 from controller.web.webhook import Receiver, webhook_routes
@@ -119,7 +121,10 @@ async def serve(
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
             admin = Admin(settings.admin_token, world.clock)
             deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
-            routes += api_routes(deps, admin, ControlStore(database))
+            desk = ScheduleDesk(database)
+            routes += schedule_routes(deps, admin, desk, world.rng)
+            others = {"occurrences": ScheduleViews(deps, desk).waiting}
+            routes += api_routes(deps, admin, ControlStore(database), others)
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:

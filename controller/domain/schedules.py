@@ -219,3 +219,18 @@ class Agenda:
     def next(self) -> datetime | None:
         """What the loop must wake for; leases are looked at every few minutes."""
         return min((at for at in (self.schedule, self.occurrence, self.window) if at), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleLine:
+    """A schedule as people look at it, with its newest occurrence."""
+
+    schedule: Schedule
+    last: Occurrence | None
+
+    @property
+    def status(self) -> str:
+        """`disabled`, `running` while an occurrence is under way, else `idle`."""
+        if not self.schedule.enabled:
+            return "disabled"
+        return "running" if self.last is not None and self.last.status.open else "idle"

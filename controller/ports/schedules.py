@@ -8,6 +8,7 @@ from typing import Protocol
 from controller.domain.firings import Firing, Pressure
 from controller.domain.holds import Hold
 from controller.domain.jobs import Scope
+from controller.domain.pages import Listing, Slice, Window
 from controller.domain.schedules import (
     Agenda,
     Definition,
@@ -15,6 +16,7 @@ from controller.domain.schedules import (
     OccurrenceStatus,
     Planned,
     Schedule,
+    ScheduleLine,
     ScheduleSkip,
     StartedRun,
 )
@@ -140,4 +142,59 @@ class QuietPools(Protocol):
 
     async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:
         """Make the quiet hours' holds exactly these."""
+        ...
+
+
+class Desk(Protocol):
+    """Schedules as people see and change them; StoreError when that cannot be."""
+
+    async def lines(self) -> list[ScheduleLine]:
+        """Every schedule with its newest occurrence."""
+        ...
+
+    async def occurrences(self, window: Window, part: Slice) -> Listing[Occurrence]:
+        """What became of the times of all schedules, newest first."""
+        ...
+
+    async def waiting(self, since: datetime, limit: int) -> list[Occurrence]:
+        """What waits and runs, and what failed since then."""
+        ...
+
+    async def create(
+        self, definition: Definition, planned: Planned | None, who: str, now: datetime
+    ) -> Schedule | None:
+        """A new schedule of the API's; None if the name is taken."""
+        ...
+
+    async def change(
+        self,
+        name: str,
+        change: Callable[[Schedule], tuple[Definition, Planned | None]],
+        who: str,
+        now: datetime,
+    ) -> Schedule | None:
+        """Change one of the API's; None if there is none."""
+        ...
+
+    async def switch(
+        self,
+        name: str,
+        enabled: bool,
+        plan: Callable[[Definition], Planned | None],
+        who: str,
+        now: datetime,
+    ) -> Schedule | None:
+        """Enable or disable a schedule, whoever owns it; None if there is none."""
+        ...
+
+    async def delete(self, name: str, who: str, now: datetime) -> Schedule | None:
+        """Forget one of the API's; the answer is what it was, or None."""
+        ...
+
+    async def run_now(self, name: str, who: str, now: datetime) -> Occurrence | ScheduleSkip | None:
+        """Fire outside its times; None if there is no such schedule."""
+        ...
+
+    async def retry(self, number: int, who: str, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Put a failed occurrence back into the queue; whether that was done. None if there is none."""
         ...

@@ -39,6 +39,7 @@ NAVIGATION = (
     ("/queue", "Queue"),
     ("/workers", "Workers"),
     ("/boards", "Boards"),
+    ("/schedules", "Schedules"),
 )
 
 

@@ -62,6 +62,7 @@ CREATE TABLE occurrences (
     UNIQUE (schedule, due_at)
 );
 CREATE INDEX occurrences_open ON occurrences (due_at, id) WHERE status IN ('pending', 'running');
+CREATE INDEX occurrences_failed ON occurrences (due_at, id) WHERE status = 'failed';
 CREATE INDEX occurrences_run ON occurrences (run_id) WHERE run_id IS NOT NULL;
 CREATE INDEX occurrences_newest ON occurrences (created_at DESC, id DESC);
 
