@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check lock clean
+.PHONY: help setup demo test unit check bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ check: setup ## lint, formatting, types, layers
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
+
+bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick)
+	$(BIN)/python -m hack.bench $(BENCH)
 
 lock: ## pin the dependencies anew after a change of pyproject.toml
 	hack/lock.sh
