@@ -1,6 +1,7 @@
 """The OpenAPI document: what every JSON address takes and answers. Written beside the routes, held to them by tests."""
 
 from controller import __version__
+from controller.domain.charts import Span
 from controller.web.bodies import ActionBody, HoldBody, NoteBody
 from controller.web.openapi_schemas import STATUS_WORDS, Json, array_of, ref, schemas
 from controller.web.query import ID_LIMIT, PER_PAGE_LIMIT, REACH_LIMIT
@@ -38,7 +39,9 @@ def _reads() -> Json:
     }
     return {
         **paths,
-        "/overview.json": {"get": _read("overview", "The installation at a glance", ref("Overview"), [])},
+        "/overview.json": {
+            "get": _read("overview", "The installation at a glance", ref("Overview"), [SPAN], 400)
+        },
         "/queue.json": {
             "get": _read("queuePage", "The queue and its holds", ref("Queue"), JOB_FILTERS + SLICE, 400)
         },
@@ -133,14 +136,20 @@ def _name(description: str) -> Json:
 
 
 def _query(name: str, schema: Json, description: str) -> Json:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+    """A parameter of a list; a blank one was not given, as forms send it."""
+    blank: Json = {"anyOf": [schema, {"const": ""}]}
+    return {"name": name, "in": "query", "description": description, "schema": blank}
+
+
+def _text(name: str, limit: int, description: str) -> Json:
+    return _query(name, {"type": "string", "maxLength": limit}, description)
 
 
 def _statuses(*words: str) -> Json:
     listed = "|".join(words)
     return _query(
         "status",
-        {"type": "string", "pattern": f"^({listed})(,({listed}))*$"},
+        {"type": "string", "pattern": f"^ *(({listed}) *)?(, *(({listed}) *)?)*$"},
         f"One or more of {', '.join(words)}, separated by commas.",
     )
 
@@ -153,6 +162,7 @@ JOB_ID: Json = {
     "schema": {"type": "integer", "minimum": 1, "maximum": ID_LIMIT},
 }
 DAY: Json = {"type": "string", "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2}|-[0-9]{1,4}d)$"}
+SPAN = _query("span", {"enum": [span.value for span in Span]}, "How far back the charts go.")
 SLICE: list[Json] = [
     _query("page", {"type": "integer", "minimum": 1, "maximum": REACH_LIMIT}, "Which slice, from 1."),
     _query("per_page", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_LIMIT}, "Rows of a slice."),
@@ -161,7 +171,14 @@ SLICE: list[Json] = [
 ]
 JOB_FILTERS: list[Json] = [
     _statuses(*STATUS_WORDS),
-    _query("entity", {"type": "string", "maxLength": 100}, "A login in any case, or an id."),
+    _text("entity", 100, "A login in any case, or an id."),
+    _text("repo", 200, "owner/name."),
+    _text("label", 200, "One label."),
+    _text("text", 200, "Words of the job's name or repository."),
     _query("run", {"type": "integer", "minimum": 1, "maximum": ID_LIMIT}, "The id of a run."),
 ]
-WORKER_FILTERS: list[Json] = [_statuses(*STATUS_WORDS)]
+WORKER_FILTERS: list[Json] = [
+    _statuses(*STATUS_WORDS),
+    _text("pool", 200, "The name of a pool."),
+    _text("node", 400, "The name of a node."),
+]

@@ -69,6 +69,7 @@ def schemas() -> Json:
             state={"enum": [*STATUS_WORDS, "ignored"]},
             reason=MAYBE,
             sentence=TEXT,
+            figures=TEXT,
             next_step=TEXT,
             since=MAYBE_WHEN,
             detail={"type": "object"},

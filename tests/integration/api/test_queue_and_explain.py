@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from controller.domain.reasons import EXPLANATIONS, Skip
+from controller.web.wording import in_figures
 from tests.integration.web_pages.seeding import Seed, ago
 
 
@@ -84,6 +85,7 @@ async def test_every_skip_reason_is_told_in_the_words_of_the_table(
     await seed.job(1, skip_reason=skip.value, skip_since=ago(minutes=3), skip_detail={"board": "rv1"})
     explained = await told(stranger, 1)
     known = EXPLANATIONS[skip]
+    assert explained.pop("figures") == in_figures(skip.value, {"board": "rv1"})
     assert explained == {
         "job_id": 1,
         "state": "pending",
