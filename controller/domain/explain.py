@@ -37,8 +37,14 @@ def explain(job_id: int, story: JobStory, *, full: bool) -> Explained:
     """Say why; unless `full`, without anything that came from a private repository."""
     if story.job is not None:
         return explain_job(story.job, full=full or not story.job.private)
-    private = any(event.detail.get("private") is not False for event in story.events)
-    return explain_ignored(job_id, story.events, full=full or not private)
+    return explain_ignored(job_id, story.events, full=full or not belongs_to_private(story))
+
+
+def belongs_to_private(story: JobStory) -> bool:
+    """Whether a job's repository is private; without a row the deliveries say so, and silence means yes."""
+    if story.job is not None:
+        return story.job.private
+    return any(event.detail.get("private") is not False for event in story.events)
 
 
 def explain_job(job: Job, *, full: bool) -> Explained:
@@ -97,10 +103,14 @@ def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> E
 
 
 def figures(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers and times say nothing about a repository; words might."""
-    return {
-        name: value for name, value in detail.items() if isinstance(value, int | float) or _is_time(value)
-    }
+    """Numbers, times and counts say nothing about a repository; words might."""
+    return {name: value for name, value in detail.items() if _is_number(value) or _is_time(value)}
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(one, int) for one in value.values())
+    return isinstance(value, int | float)
 
 
 def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:

@@ -63,7 +63,13 @@ class HoldBody(NoteBody):
         None, description="A time with its zone, in the future.", examples=["2030-01-01T08:00:00Z"]
     )
     for_: Annotated[str | None, BeforeValidator(_blank)] = Field(
-        None, alias="for", description="A duration instead.", examples=["30m", "2h"], max_length=40
+        None,
+        alias="for",
+        description="A duration instead.",
+        examples=["30m", "2h"],
+        json_schema_extra={
+            "anyOf": [{"type": "string", "pattern": "^[1-9][0-9]{0,5}[smhd]$"}, {"type": "null"}]
+        },
     )
 
     @model_validator(mode="after")

@@ -72,7 +72,7 @@ class QueueControls:
         if not acted.done:
             raise Refused(409, _too_late(acted, action), "Too late")
         log.info("job.acted", job_id=job_id, action=action.value, who=who)
-        return Done(show_job(acted.job, now))
+        return Done(show_job(acted.job, now, sees_private=True))
 
     def hold(self, scope: HoldScope) -> Write:
         """The handler that pauses pools or entities, or drains boards."""

@@ -1,12 +1,10 @@
 """The OpenAPI document: what every JSON address takes and answers. Written beside the routes, held to them by tests."""
 
-from typing import Any
-
 from controller import __version__
+from controller.domain.charts import Span
 from controller.web.bodies import ActionBody, HoldBody, NoteBody
+from controller.web.openapi_schemas import STATUS_WORDS, Json, array_of, ref, schemas
 from controller.web.query import ID_LIMIT, PER_PAGE_LIMIT, REACH_LIMIT
-
-Json = dict[str, Any]
 
 SUMMARY = """Reads are open to everyone (unless `web.private` is set) and show no more of private repositories than
 their owner. Writes need `Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN`; `X-Requested-By` names whoever uses it.
@@ -20,7 +18,7 @@ def document() -> Json:
         "info": {"title": "Switchboard", "version": __version__, "description": SUMMARY},
         "paths": {**_reads(), **_writes()},
         "components": {
-            "schemas": _schemas(),
+            "schemas": schemas(),
             "securitySchemes": {"admin": {"type": "http", "scheme": "bearer"}},
         },
     }
@@ -36,21 +34,23 @@ def _reads() -> Json:
         "/api/queue": ("queue", "What runs, waits and failed", "Job", JOB_FILTERS),
     }
     paths: Json = {
-        path: {"get": _read(operation, summary, _array(item), parameters + SLICE, 400)}
+        path: {"get": _read(operation, summary, array_of(item), parameters + SLICE, 400)}
         for path, (operation, summary, item, parameters) in lists.items()
     }
     return {
         **paths,
-        "/overview.json": {"get": _read("overview", "The installation at a glance", _ref("Overview"), [])},
-        "/queue.json": {
-            "get": _read("queuePage", "The queue and its holds", _ref("Queue"), JOB_FILTERS + SLICE, 400)
+        "/overview.json": {
+            "get": _read("overview", "The installation at a glance", ref("Overview"), [SPAN], 400)
         },
-        "/jobs/{job_id}.json": {"get": _read("job", "All about one job", _ref("JobStory"), [JOB_ID], 404)},
+        "/queue.json": {
+            "get": _read("queuePage", "The queue and its holds", ref("Queue"), JOB_FILTERS + SLICE, 400)
+        },
+        "/jobs/{job_id}.json": {"get": _read("job", "All about one job", ref("JobStory"), [JOB_ID], 404)},
         "/workers/{name}.json": {
-            "get": _read("worker", "All about one worker", _ref("WorkerStory"), [_name("A worker.")], 404)
+            "get": _read("worker", "All about one worker", ref("WorkerStory"), [_name("A worker.")], 404)
         },
         "/api/jobs/{job_id}/explain": {
-            "get": _read("explain", "Why a job is not running", _ref("Explanation"), [JOB_ID], 404)
+            "get": _read("explain", "Why a job is not running", ref("Explanation"), [JOB_ID], 404)
         },
         "/api/openapi.json": {"get": _read("openapi", "This document", {"type": "object"}, [])},
     }
@@ -60,7 +60,7 @@ def _writes() -> Json:
     job = {"job_id": JOB_ID}
     act = {
         "requestBody": _body(ActionBody, required=True),
-        "responses": _written(_ref("Job"), 404, 409),
+        "responses": _written(ref("Job"), 404, 409),
     }
     paths: Json = {
         "/api/queue/{job_id}": {
@@ -70,7 +70,7 @@ def _writes() -> Json:
             "delete": {
                 **_write("cancel", "Cancel a pending job"),
                 "requestBody": _body(NoteBody),
-                "responses": _written(_ref("Job"), 404, 409),
+                "responses": _written(ref("Job"), 404, 409),
             },
         }
     }
@@ -81,7 +81,7 @@ def _writes() -> Json:
     ):
         for action, body in ((verb, HoldBody), ("resume", NoteBody)):
             operation = _write(f"{action}{plural.capitalize()}", f"{action.capitalize()} a {what}")
-            operation |= {"requestBody": _body(body), "responses": _written(_ref("Held"), 404)}
+            operation |= {"requestBody": _body(body), "responses": _written(ref("Held"), 404)}
             parameters = [_name(f"The name of a {what}.")]
             paths[f"/api/{plural}/{{name}}/{action}"] = {"parameters": parameters, "post": operation}
     return paths
@@ -119,7 +119,7 @@ REFUSALS = {
 
 
 def _refusals(*statuses: int) -> Json:
-    return {str(status): _json(REFUSALS[status], _ref("Refusal")) for status in sorted(statuses)}
+    return {str(status): _json(REFUSALS[status], ref("Refusal")) for status in sorted(statuses)}
 
 
 def _json(description: str, schema: Json) -> Json:
@@ -127,15 +127,7 @@ def _json(description: str, schema: Json) -> Json:
 
 
 def _body(model: type[ActionBody | HoldBody | NoteBody], *, required: bool = False) -> Json:
-    return {"required": required, "content": {"application/json": {"schema": _ref(model.__name__)}}}
-
-
-def _ref(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _array(name: str) -> Json:
-    return {"type": "array", "items": _ref(name)}
+    return {"required": required, "content": {"application/json": {"schema": ref(model.__name__)}}}
 
 
 def _name(description: str) -> Json:
@@ -144,14 +136,20 @@ def _name(description: str) -> Json:
 
 
 def _query(name: str, schema: Json, description: str) -> Json:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+    """A parameter of a list; a blank one was not given, as forms send it."""
+    blank: Json = {"anyOf": [schema, {"const": ""}]}
+    return {"name": name, "in": "query", "description": description, "schema": blank}
+
+
+def _text(name: str, limit: int, description: str) -> Json:
+    return _query(name, {"type": "string", "maxLength": limit}, description)
 
 
 def _statuses(*words: str) -> Json:
     listed = "|".join(words)
     return _query(
         "status",
-        {"type": "string", "pattern": f"^({listed})(,({listed}))*$"},
+        {"type": "string", "pattern": f"^ *(({listed}) *)?(, *(({listed}) *)?)*$"},
         f"One or more of {', '.join(words)}, separated by commas.",
     )
 
@@ -164,134 +162,23 @@ JOB_ID: Json = {
     "schema": {"type": "integer", "minimum": 1, "maximum": ID_LIMIT},
 }
 DAY: Json = {"type": "string", "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2}|-[0-9]{1,4}d)$"}
+SPAN = _query("span", {"enum": [span.value for span in Span]}, "How far back the charts go.")
 SLICE: list[Json] = [
     _query("page", {"type": "integer", "minimum": 1, "maximum": REACH_LIMIT}, "Which slice, from 1."),
     _query("per_page", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_LIMIT}, "Rows of a slice."),
     _query("start", DAY, "First day, UTC, or -7d."),
     _query("end", DAY, "Last day, included."),
 ]
-STATUS_WORDS = ("pending", "running", "completed", "failed")
 JOB_FILTERS: list[Json] = [
     _statuses(*STATUS_WORDS),
-    _query("entity", {"type": "string", "maxLength": 100}, "A login in any case, or an id."),
+    _text("entity", 100, "A login in any case, or an id."),
+    _text("repo", 200, "owner/name."),
+    _text("label", 200, "One label."),
+    _text("text", 200, "Words of the job's name or repository."),
     _query("run", {"type": "integer", "minimum": 1, "maximum": ID_LIMIT}, "The id of a run."),
 ]
-WORKER_FILTERS: list[Json] = [_statuses(*STATUS_WORDS)]
-
-TEXT: Json = {"type": "string"}
-MAYBE: Json = {"type": ["string", "null"]}
-WHEN: Json = {"type": "string", "format": "date-time"}
-MAYBE_WHEN: Json = {"type": ["string", "null"], "format": "date-time"}
-NUMBER: Json = {"type": "integer"}
-MAYBE_NUMBER: Json = {"type": ["integer", "null"]}
-FLAG: Json = {"type": "boolean"}
-TEXTS: Json = {"type": "array", "items": TEXT}
-STATUS: Json = {"enum": list(STATUS_WORDS)}
-OWNER: Json = {"entity_id": NUMBER, "entity_name": TEXT, "entity_type": {"enum": ["Organization", "User"]}}
-
-
-def _object(**properties: Json) -> Json:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _maybe(name: str) -> Json:
-    return {"anyOf": [_ref(name), {"type": "null"}]}
-
-
-def _schemas() -> Json:
-    bodies = (ActionBody, HoldBody, NoteBody)
-    found: Json = {}
-    for model in bodies:
-        schema = model.model_json_schema(ref_template="#/components/schemas/{model}", by_alias=True)
-        found |= schema.pop("$defs", {})
-        found[model.__name__] = schema
-    reason = _object(reason=TEXT, sentence=TEXT, next_step=TEXT)
-    hold = _object(
-        scope={"enum": ["pool", "entity", "board"]}, target=TEXT, why=TEXT, until=MAYBE_WHEN, note=TEXT
-    )
-    story = {"type": "array", "items": _ref("Event")}
-    return {
-        **found,
-        "Refusal": _object(error=TEXT, message=TEXT),
-        "Reason": reason,
-        "Hold": hold,
-        "Held": _object(
-            scope={"enum": ["pool", "entity", "board"]},
-            target=TEXT,
-            held=FLAG,
-            holds={
-                "type": "array",
-                "items": _object(why=TEXT, until=MAYBE_WHEN, note=TEXT, who=TEXT, since=WHEN),
-            },
-        ),
-        "Explanation": _object(
-            job_id=NUMBER,
-            state={"enum": [*STATUS_WORDS, "ignored"]},
-            reason=MAYBE,
-            sentence=TEXT,
-            next_step=TEXT,
-            since=MAYBE_WHEN,
-            detail={"type": "object"},
-            message=TEXT,
-        ),
-        "Job": _object(
-            job_id=NUMBER,
-            **OWNER,
-            private=FLAG,
-            repo=MAYBE,
-            name=MAYBE,
-            html_url=MAYBE,
-            run_id=MAYBE_NUMBER,
-            labels=TEXTS,
-            pool=MAYBE,
-            status=STATUS,
-            conclusion=MAYBE,
-            mark={"enum": ["cancelled", "gave_up", None]},
-            runner_name=MAYBE,
-            attempts=NUMBER,
-            retry_after=MAYBE_WHEN,
-            created_at=WHEN,
-            started_at=MAYBE_WHEN,
-            completed_at=MAYBE_WHEN,
-            wait_seconds=NUMBER,
-            run_seconds=MAYBE_NUMBER,
-            reason=_maybe("Reason"),
-            failure=_maybe("Reason"),
-        ),
-        "Worker": _object(
-            name=TEXT,
-            **OWNER,
-            labels=TEXTS,
-            pool=TEXT,
-            image=TEXT,
-            node=MAYBE,
-            status=STATUS,
-            created_at=WHEN,
-            completed_at=MAYBE_WHEN,
-            failure=_maybe("Reason"),
-        ),
-        "Board": _object(
-            node=TEXT, board=MAYBE, pools=TEXTS, state=TEXT, slots=NUMBER, worker=MAYBE, hold=_maybe("Hold")
-        ),
-        "Usage": _object(
-            **OWNER, labels=TEXTS, demand=NUMBER, supply=NUMBER, deficit=NUMBER, oldest_at=MAYBE_WHEN
-        ),
-        "Event": _object(at=WHEN, source=TEXT, kind=TEXT, outcome=MAYBE, detail={"type": "object"}),
-        "Overview": _object(
-            controller={"type": "object"},
-            counts={"type": "object"},
-            boards=_array("Board"),
-            holds=_array("Hold"),
-            waiting=_array("Job"),
-            failures=_array("Worker"),
-        ),
-        "Queue": _object(jobs=_array("Job"), holds=_array("Hold")),
-        "JobStory": _object(
-            job_id=NUMBER,
-            job=_maybe("Job"),
-            explanation=_ref("Explanation"),
-            workers=_array("Worker"),
-            events=story,
-        ),
-        "WorkerStory": _object(worker=_ref("Worker"), job=_maybe("Job"), events=story),
-    }
+WORKER_FILTERS: list[Json] = [
+    _statuses(*STATUS_WORDS),
+    _text("pool", 200, "The name of a pool."),
+    _text("node", 400, "The name of a node."),
+]

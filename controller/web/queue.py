@@ -11,7 +11,7 @@ from starlette.requests import Request
 from controller.domain.explain import explain
 from controller.domain.jobs import JobStatus
 from controller.web.controls import read_job_id
-from controller.web.pages import NotThere, hidden
+from controller.web.pages import NotThere
 from controller.web.query import page_links, read_job_filter, read_slice
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
@@ -58,12 +58,14 @@ class Queue:
         return View("queue.html", "Queue", rows, links=links)
 
     async def _jobs(self, request: Request, now: datetime) -> tuple[list[Shown], dict[str, str]]:
-        part, wanted = read_slice(request.query_params), read_job_filter(request.query_params, now)
+        sees = self._deps.visitors.reader(request) is not None
+        part = read_slice(request.query_params)
+        wanted = read_job_filter(request.query_params, now, sees_private=sees)
         if not wanted.statuses:
             wanted = replace(wanted, statuses=IN_THE_QUEUE)
         listing = await self._deps.store.history(wanted, part)
         links = page_links(request.url, part, more=listing.more)
-        return [show_job(job, now) for job in listing.rows], links
+        return [show_job(job, now, sees_private=sees) for job in listing.rows], links
 
     async def explain(self, request: Request) -> View:
         """`/api/jobs/{id}/explain`: the stored decision in words."""
@@ -71,7 +73,7 @@ class Queue:
         story = await self._deps.store.job(job_id) if job_id else None
         if job_id is None or story is None:
             raise NotThere(NEVER_SEEN)
-        full = not hidden(story) or self._deps.visitors.reader(request) is not None
+        full = self._deps.visitors.reader(request) is not None
         return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, full=full)))
 
     def _pools(self, holds: list[Shown]) -> list[Shown]:

@@ -18,9 +18,11 @@ from starlette.types import Scope
 
 from controller import __version__
 from controller.domain.durations import show_duration
+from controller.domain.explain import SKIPS
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
-from controller.web.shown import Shown
+from controller.web.shown import REASONS, Shown
+from controller.web.wording import HOLDS, in_figures, plural
 
 HERE = Path(__file__).parent
 SECURITY_HEADERS = {
@@ -75,6 +77,10 @@ class Renderer:
             "words": _words,
             "ticks": _ticks,
             "value": _value,
+            "figures": lambda reason: in_figures(reason["reason"], reason["detail"]),
+            "plural": plural,
+            "seconds": lambda took: round(took.total_seconds()),
+            "explained": _explained,
         }
         self._templates.globals |= {
             "assets": _fingerprints(),
@@ -82,6 +88,7 @@ class Renderer:
             "version": __version__,
             "environment_name": deps.settings.environment,
             "contact": deps.settings.web.contact,
+            "hold_words": HOLDS,
         }
 
     def page(self, request: Request, view: View) -> Response:
@@ -95,7 +102,7 @@ class Renderer:
             links=view.links,
             base_url=str(request.base_url).rstrip("/"),
             now=self._deps.clock.now(),
-            visitor=self._deps.visitors.reader(request),
+            reader=self._deps.visitors.reader(request),
             csrf=self._deps.visitors.csrf(request),
             can_sign_in=self._deps.visitors.possible,
             **view.context,
@@ -160,6 +167,12 @@ def _words(name: str) -> str:
 def _ticks(text: str) -> Markup:
     """A sentence of ours: what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
+
+
+def _explained(reason: str | None) -> str:
+    """The sentence of a reason, for a hover text; empty if it has none."""
+    known = SKIPS.get(reason or "") or REASONS.get(reason or "")
+    return known.sentence if known else ""
 
 
 def _value(value: object) -> str:

@@ -1,7 +1,7 @@
-"""From rows to what anyone may see. Pages and JSON are made from these values alone, never from the rows.
+"""From rows to what the reader may see. Pages and JSON are made from these values alone, never from the rows.
 
 Of private repositories the entity and the ids are shown, with states, times and numbers; no name, address or text
-that came from the repository, its jobs or their logs.
+that came from the repository, its jobs or their logs. Whoever is signed in sees those too (`sees_private`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +13,7 @@ from controller.domain.explain import Explained, explain_job
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
 from controller.domain.reasons import EXPLANATIONS, Reason
+from controller.web.wording import in_figures
 
 Shown = dict[str, Any]
 
@@ -20,14 +21,15 @@ SILENT_AFTER = 3 * HEARTBEAT_EVERY
 REASONS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
 
 
-def show_job(job: Job, now: datetime) -> Shown:
+def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
     """A job with why it waits, or why it was lost."""
-    open_ = not job.private
+    open_ = sees_private or not job.private
     waited_until = job.started_at or job.completed_at or now
     return {
         "job_id": job.job_id,
         **_entity(job.entity),
         "private": job.private,
+        "hidden": not open_,
         "repo": job.repo if open_ else None,
         "name": job.name if open_ else None,
         "html_url": _safe_url(job.html_url) if open_ else None,
@@ -47,8 +49,8 @@ def show_job(job: Job, now: datetime) -> Shown:
         "completed_at": job.completed_at,
         "wait_seconds": _seconds(waited_until - job.created_at),
         "run_seconds": _seconds((job.completed_at or now) - job.started_at) if job.started_at else None,
-        "reason": _waiting(job),
-        "failure": _loss(job),
+        "reason": _waiting(job, open_=open_),
+        "failure": _loss(job, open_=open_),
     }
 
 
@@ -59,6 +61,7 @@ def show_explained(found: Explained) -> Shown:
         "state": found.state,
         "reason": found.reason,
         "sentence": found.sentence,
+        "figures": in_figures(found.reason or "", found.detail),
         "next_step": found.next_step,
         "since": found.since,
         "detail": dict(found.detail),
@@ -66,30 +69,29 @@ def show_explained(found: Explained) -> Shown:
     }
 
 
-def _waiting(job: Job) -> Shown | None:
-    found = explain_job(job, full=not job.private)
-    if job.status is not JobStatus.PENDING or found.reason is None:
+def _waiting(job: Job, *, open_: bool) -> Shown | None:
+    found = show_explained(explain_job(job, full=open_))
+    if job.status is not JobStatus.PENDING or found["reason"] is None:
         return None
-    return {
-        name: show_explained(found)[name] for name in ("reason", "sentence", "next_step", "since", "detail")
-    }
+    return {name: found[name] for name in ("reason", "sentence", "next_step", "since", "detail")}
 
 
-def _loss(job: Job) -> Shown | None:
+def _loss(job: Job, *, open_: bool) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
-    found = show_explained(explain_job(job, full=not job.private))
+    found = show_explained(explain_job(job, full=open_))
     return {name: found[name] for name in ("reason", "sentence", "next_step", "message")}
 
 
-def show_worker(row: WorkerRow, now: datetime) -> Shown:
+def show_worker(row: WorkerRow, now: datetime, *, sees_private: bool = False) -> Shown:
     """A worker with why it failed."""
-    worker, open_ = row.worker, not row.private
+    worker, open_ = row.worker, sees_private or not row.private
     ended = worker.completed_at or now
     return {
         "name": worker.name,
         **_entity(worker.entity),
         "private": row.private,
+        "hidden": not open_,
         "repo": worker.repo if open_ else None,
         "labels": list(worker.labels),
         "pool": worker.pool,
@@ -109,11 +111,11 @@ def show_worker(row: WorkerRow, now: datetime) -> Shown:
         "age_seconds": _seconds(ended - worker.created_at),
         "failure_reason": worker.failure_reason,
         "failure": _explained(worker.failure_reason, REASONS) if worker.failure_reason else None,
-        "failure_info": show_failure_info(worker.failure_info, private=row.private),
+        "failure_info": show_failure_info(worker.failure_info, hidden=not open_),
     }
 
 
-def show_failure_info(info: object, *, private: bool) -> Shown | None:
+def show_failure_info(info: object, *, hidden: bool) -> Shown | None:
     """What was kept of a failed pod, in one form; of private ones codes and counts only."""
     if not isinstance(info, Mapping):
         return None
@@ -122,12 +124,12 @@ def show_failure_info(info: object, *, private: bool) -> Shown | None:
             "name": str(one.get("name") or ""),
             "exit_code": one.get("exit_code"),
             "reason": str(one.get("reason") or ""),
-            "message": "" if private else str(one.get("message") or ""),
+            "message": "" if hidden else str(one.get("message") or ""),
             "restart_count": one.get("restart_count") or 0,
         }
         for one in _mappings(info.get("containers"))
     ]
-    if private:
+    if hidden:
         return {"reason": None, "message": "", "containers": containers, "log_tail": "", "events": []}
     return {
         **info,
@@ -148,13 +150,16 @@ def show_failure_info(info: object, *, private: bool) -> Shown | None:
     }
 
 
-def show_usage(row: UsageRow, now: datetime) -> Shown:
-    """Demand and supply of one key."""
+def show_usage(
+    row: UsageRow, now: datetime, max_workers: int | None = None, *, sees_private: bool = False
+) -> Shown:
+    """Demand and supply of one key, and the cap of its owner."""
+    open_ = sees_private or not row.private
     return {
         **_entity(row.entity),
         "labels": list(row.labels),
         "private": row.private and row.repo is not None,
-        "repo": None if row.private else row.repo,
+        "repo": row.repo if open_ else None,
         "pools": list(row.pools),
         "demand": row.demand,
         "supply": row.supply,
@@ -163,14 +168,22 @@ def show_usage(row: UsageRow, now: datetime) -> Shown:
         "jobs_running": row.jobs_running,
         "workers_pending": row.workers_pending,
         "workers_running": row.workers_running,
+        "max_workers": max_workers,
         "oldest_at": row.oldest_at,
         "oldest_wait_seconds": _seconds(now - row.oldest_at) if row.oldest_at else None,
     }
 
 
-def show_board(row: BoardRow, pools: Iterable[str], holds: Iterable[HoldRow], now: datetime) -> Shown:
+def show_board(
+    row: BoardRow,
+    pools: Iterable[str],
+    holds: Iterable[HoldRow],
+    now: datetime,
+    *,
+    sees_private: bool = False,
+) -> Shown:
     """A board, the pools it serves and what is on it."""
-    open_ = not row.private
+    open_ = sees_private or not row.private
     hold = next((one for one in holds if one.scope == "board" and one.target == row.node), None)
     return {
         "node": row.node,
@@ -185,6 +198,7 @@ def show_board(row: BoardRow, pools: Iterable[str], holds: Iterable[HoldRow], no
         "job_name": row.job_name if open_ else None,
         "repo": row.repo if open_ else None,
         "private": row.private,
+        "hidden": not open_,
         "job_started_at": row.job_started_at,
         "job_seconds": _seconds(now - row.job_started_at) if row.job_started_at else None,
         "heartbeat_at": row.heartbeat_at,
@@ -205,7 +219,7 @@ def show_hold(hold: HoldRow) -> Shown:
     }
 
 
-def show_event(event: EventRow, *, private: bool) -> Shown:
+def show_event(event: EventRow, *, hidden: bool) -> Shown:
     """An event; of private repositories without what it says."""
     return {
         "at": event.at,
@@ -214,7 +228,7 @@ def show_event(event: EventRow, *, private: bool) -> Shown:
         "outcome": event.outcome,
         "job_id": event.job_id,
         "worker": event.worker,
-        "detail": {} if private else event.detail,
+        "detail": {} if hidden else event.detail,
     }
 
 

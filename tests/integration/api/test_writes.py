@@ -67,7 +67,7 @@ class TestWhoMay:
         claimed: str,
     ) -> None:
         before = await state(database)
-        headers = {"Authorization": f"Bearer {claimed}".encode()}
+        headers = {b"Authorization": f"Bearer {claimed}".encode()}
         answer = await stranger.request(method, address, json=body, headers=headers)
         assert answer.status_code == 403
         assert await state(database) == before
