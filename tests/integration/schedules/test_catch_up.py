@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from tests.integration.schedules.clockwork import START, AnyTime, Clockwork, a_file, fired, rows, statuses
 from tests.integration.schedules.lives import a_schedule, go_to
 from tests.systems import a_pool, a_system
@@ -197,6 +198,24 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
         "SELECT status, reason FROM occurrences WHERE schedule = 'clean' ORDER BY due_at DESC LIMIT 1",
     )
     assert last == {"status": "skipped", "reason": "at_capacity"}
+
+
+async def test_the_queue_gives_the_highest_priority_first_then_the_oldest_and_one_of_a_schedule(
+    database: Database,
+) -> None:
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, priority, created_at) VALUES"
+        " ('a', %(now)s, 'dispatch', 'pending', 5, %(now)s),"
+        " ('b', %(later)s, 'dispatch', 'pending', 10, %(now)s),"
+        " ('c', %(now)s, 'dispatch', 'pending', 10, %(now)s),"
+        " ('c', %(later)s, 'dispatch', 'pending', 10, %(now)s) RETURNING 1",
+        now=START,
+        later=START + timedelta(minutes=1),
+    )
+    queue = OccurrenceStore(database, "test")
+    taken = [await queue.claim(0, START + timedelta(minutes=2)) for _ in range(4)]
+    assert [each.schedule if each else None for each in taken] == ["c", "b", "a", None]
 
 
 async def test_a_pool_in_its_quiet_hours_starts_nothing_says_so_and_goes_on_afterwards(

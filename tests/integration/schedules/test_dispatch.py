@@ -114,7 +114,7 @@ async def test_a_server_in_trouble_is_asked_after_one_two_and_four_minutes_and_t
     async with night() as system:
         system.github.sim.faults.add(name="down", operation=DISPATCH, status=502, times=None)
         await system.turn()
-        waits = []
+        waits: list[datetime] = []
         for _ in range(40):
             seen = await only(system)
             if seen["status"] == "failed":

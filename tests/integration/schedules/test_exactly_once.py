@@ -30,6 +30,7 @@ PAUSE = {"pool": "rv1", "for": "1h"}
 DAILY = a_schedule("daily", "cron", "30 2 * * *", "pause", given=PAUSE, timezone="Europe/Berlin")
 SUNDAYS = a_schedule("sundays", "cron", "30 2 * * 0", "pause", given=PAUSE, timezone="Europe/Berlin")
 YEARS = 5
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def slots(schedule: dict[str, object], begin: datetime, end: datetime) -> list[datetime]:
@@ -98,9 +99,8 @@ async def test_a_process_killed_between_claim_and_commit_has_not_fired(
         (due,) = await rows(database, "SELECT next_run_at FROM schedules")
         clock.at = due["next_run_at"]
         command = [sys.executable, "-m", "tests.integration.schedules.dying", database_url]
-        root = Path(__file__).resolve().parents[3]
         child = await asyncio.create_subprocess_exec(
-            *command, clock.at.isoformat(), stdout=asyncio.subprocess.PIPE, cwd=root
+            *command, clock.at.isoformat(), stdout=asyncio.subprocess.PIPE, cwd=ROOT
         )
         assert child.stdout is not None
         async with asyncio.timeout(60):

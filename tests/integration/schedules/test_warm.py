@@ -1,6 +1,7 @@
 """Warm windows through the whole system: spare runners that real jobs use and that end with their window."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -178,10 +179,7 @@ async def test_spare_runners_that_github_removes_are_replaced_with_growing_pause
         rows = await system.rows(
             "SELECT created_at, completed_at FROM workers WHERE warm_for IS NOT NULL ORDER BY created_at"
         )
-        pauses = [
-            (later["created_at"] - earlier["completed_at"])
-            for earlier, later in zip(rows, rows[1:], strict=False)
-        ]
+        pauses = [(later["created_at"] - earlier["completed_at"]) for earlier, later in pairwise(rows)]
         assert len(pauses) >= 3
         assert [
             pause >= timedelta(minutes=least) for pause, least in zip(pauses, (1, 2, 4), strict=False)
