@@ -142,7 +142,7 @@ def _schedule_mistakes(raw: object, owners: Mapping[LabelSet, str]) -> list[str]
 
 def parse_schedule(raw: Mapping[str, Any], file: File) -> ScheduleEntry:
     """Check a schedule that was given to the API; ConfigError lists every mistake."""
-    mistakes: list[str] = []
+    mistakes = [] if _storable(raw) else ["with: expected plain text"]
     entry: ScheduleEntry | None = None
     try:
         entry = ScheduleEntry.model_validate(raw)
@@ -153,6 +153,18 @@ def parse_schedule(raw: Mapping[str, Any], file: File) -> ScheduleEntry:
     if mistakes or entry is None:
         raise ConfigError(mistakes)
     return entry
+
+
+def _storable(value: object) -> bool:
+    """Whether the database takes every text in it: neither NUL nor half of a character."""
+    match value:
+        case str():
+            return "\x00" not in value and value.encode(errors="ignore").decode() == value
+        case dict():
+            return all(_storable(each) for pair in value.items() for each in pair)
+        case list():
+            return all(_storable(each) for each in value)
+    return True
 
 
 def environment() -> Mapping[str, str]:

@@ -17,6 +17,7 @@ LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$"
 REPO = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 MOST_INPUTS = 25
 LONGEST_WINDOW = timedelta(days=7)
+LONGEST_HOLD = timedelta(days=366)
 
 
 def _clock_time(value: object) -> time:
@@ -193,6 +194,10 @@ def _argument_mistakes(
     except ValidationError as error:
         return [place + sentence(item["loc"], item["type"], item["msg"]) for item in error.errors()]
     match arguments:
+        case HoldArguments(for_=timedelta() as span) | DrainArguments(for_=timedelta() as span) if (
+            span > LONGEST_HOLD
+        ):
+            return [f"{place}for: expected at most {show_duration(LONGEST_HOLD)}"]
         case HoldArguments(pool=None, entity=None):
             return [f"{place}pool: missing; expected a pool or an entity"]
         case HoldArguments(pool=str(), entity=str()):

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import structlog
 from pydantic import Field
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from controller.decide.occurrences import plan_first
@@ -31,10 +32,12 @@ from controller.ports.schedules import Desk
 from controller.settings import parse_schedule
 from controller.web.admin import Admin, Done, Fields, Refused, checked
 from controller.web.bodies import NoteBody
+from controller.web.openapi import document
+from controller.web.openapi_schedules import with_schedules
 from controller.web.pages import NotThere
 from controller.web.query import ID_LIMIT, page_links, read_slice, read_window
 from controller.web.reader import PageDeps
-from controller.web.rendering import View
+from controller.web.rendering import View, data_response
 from controller.web.routes import Faces, writes
 from controller.web.schedules_shown import as_entry, show_occurrence, show_schedule
 from controller.web.shown import Shown
@@ -72,6 +75,7 @@ def schedule_routes(deps: PageDeps, admin: Admin, desk: Desk, rng: Random) -> li
     acts = ScheduleActs(deps, desk, rng)
     one = "/api/schedules/{name}"
     return [
+        Route("/api/openapi.json", openapi),  # before the one without schedules
         Route("/schedules", faces.page(views.page)),
         Route("/schedules.json", faces.twin(views.page)),
         Route("/api/schedules", faces.twin(views.page), methods=["GET"]),
@@ -83,6 +87,11 @@ def schedule_routes(deps: PageDeps, admin: Admin, desk: Desk, rng: Random) -> li
         Route(f"{one}/run", door.admin_only(acts.run), methods=["POST"]),
         Route("/api/occurrences/{number}", door.admin_only(acts.retry), methods=["PATCH", "POST"]),
     ]
+
+
+async def openapi(request: Request) -> Response:
+    """What can be asked here, schedules among it."""
+    return data_response(with_schedules(document()))
 
 
 class ScheduleViews:
@@ -140,7 +149,7 @@ class ScheduleActs:
 
     async def change(self, request: Request, who: str, fields: Fields) -> Done:
         """Change the fields that are given; the file's schedules can only be enabled and disabled."""
-        name = request.path_params["name"]
+        name = _name(request)
         now = self._clock.now()
         if set(fields) == {"enabled"} and isinstance(fields["enabled"], bool):
             return await self._switch(name, fields["enabled"], who)
@@ -164,13 +173,13 @@ class ScheduleActs:
         body = checked(ActBody, fields)
         if body.action == "delete":
             return await self.delete(request, who, {"note": body.note})
-        return await self._switch(request.path_params["name"], body.action == "enable", who)
+        return await self._switch(_name(request), body.action == "enable", who)
 
     async def delete(self, request: Request, who: str, fields: Fields) -> Done:
         """Forget a schedule of the API's."""
         checked(NoteBody, fields)
         now = self._clock.now()
-        gone = await self._desk.delete(request.path_params["name"], who, now)
+        gone = await self._desk.delete(_name(request), who, now)
         if gone is None:
             raise Refused(404, UNKNOWN, "Not found")
         if gone.owner is Owner.FILE:
@@ -180,7 +189,7 @@ class ScheduleActs:
     async def run(self, request: Request, who: str, fields: Fields) -> Done:
         """Fire now, whatever the time."""
         checked(NoteBody, fields)
-        fired = await self._desk.run_now(request.path_params["name"], who, self._clock.now())
+        fired = await self._desk.run_now(_name(request), who, self._clock.now())
         if fired is None:
             raise Refused(404, UNKNOWN, "Not found")
         if isinstance(fired, ScheduleSkip):
@@ -218,6 +227,13 @@ class ScheduleActs:
 
     def _show(self, schedule: Schedule, now: datetime) -> Shown:
         return show_schedule(ScheduleLine(schedule, None), now, full=True)
+
+
+def _name(request: Request) -> str:
+    name = str(request.path_params["name"])
+    if "\x00" in name:  # no text for the database, so no name of a schedule
+        raise Refused(404, UNKNOWN, "Not found")
+    return name
 
 
 def _from_form(fields: Fields) -> dict[str, Any]:

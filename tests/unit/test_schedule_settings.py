@@ -45,6 +45,7 @@ def parsed(*schedules: dict[str, Any], **more: Any) -> tuple[File | None, list[s
             "with.entity: expected a pool or an entity",
         ),
         ({"action": "drain"}, "with.board: missing"),
+        ({"action": "drain", "with": {"board": "n", "for": "999999d"}}, "with.for: expected at most 366d"),
         ({"action": "dispatch", "with": {"repo": "acme/x", "ref": "main"}}, "with.workflow: missing"),
         ({"action": "warm", "with": {**WARM, "labels": ["other"]}}, "with.labels: no pool serves [other]"),
         ({"action": "warm", "with": {**WARM, "for": "8d"}}, "with.for: expected at most 7d"),

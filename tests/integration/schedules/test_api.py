@@ -6,8 +6,10 @@ from random import Random
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 from starlette.applications import Starlette
+from starlette.routing import Route
 
 from controller.gateways.postgres.controls import ControlStore
 from controller.gateways.postgres.database import Database
@@ -279,3 +281,52 @@ async def test_the_lists_are_cut_into_slices(admin: httpx.AsyncClient, clock: Ma
     assert len(answer.json()["occurrences"]) == 2
     assert 'rel="next"' in answer.headers["link"]
     assert (await admin.get("/schedules?page=0")).status_code == 400
+
+
+async def test_text_that_no_database_takes_is_refused(admin: httpx.AsyncClient) -> None:
+    body = {**NIGHTS, "action": "drain", "with": {"board": "a\x00b"}}
+    assert (await admin.post("/api/schedules", json=body)).status_code == 400
+    assert (await admin.post("/api/schedules/a%00b/run")).status_code == 404
+    assert (await admin.get("/api/schedules/a%00b")).status_code == 404
+
+
+async def test_the_document_describes_every_address_of_schedules_and_its_answers(
+    app: Starlette, admin: httpx.AsyncClient
+) -> None:
+    described = (await admin.get("/api/openapi.json")).json()
+    routes = {
+        (route.path, method.lower())
+        for route in app.routes
+        if isinstance(route, Route) and ("schedules" in route.path or "occurrences" in route.path)
+        for method in route.methods or ()
+        if method != "HEAD" and route.path != "/schedules"
+    }
+    paths = described["paths"]
+    assert routes == {
+        (path, method)
+        for path in paths
+        if "schedules" in path or "occurrences" in path
+        for method in paths[path]
+        if method != "parameters"
+    }
+
+    def check(path: str, method: str, answer: httpx.Response) -> None:
+        said = paths[path][method]["responses"][str(answer.status_code)]
+        schema = {**said["content"]["application/json"]["schema"], "components": described["components"]}
+        jsonschema.validate(answer.json(), schema)
+
+    build = {**NIGHTS, "action": "dispatch", "with": BUILD}
+    one = "/api/schedules/{name}"
+    check("/api/schedules", "post", await admin.post("/api/schedules", json=build))
+    check("/api/schedules", "post", await admin.post("/api/schedules", json=build))
+    check(f"{one}/run", "post", await admin.post("/api/schedules/nights/run"))
+    check("/api/schedules", "get", await admin.get("/api/schedules"))
+    check(one, "get", await admin.get("/api/schedules/nights"))
+    check(one, "patch", await admin.patch("/api/schedules/nights", json={"jitter": 3}))
+    check(
+        "/api/occurrences/{number}",
+        "patch",
+        await admin.patch("/api/occurrences/1", json={"action": "retry"}),
+    )
+    check(one, "delete", await admin.delete("/api/schedules/nights"))
+    check(one, "delete", await admin.delete("/api/schedules/nights"))
