@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 import httpx
@@ -11,23 +10,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from controller.gateways.postgres.controls import ControlStore
 from controller.gateways.postgres.database import Database
-from controller.gateways.postgres.pages import PageStore
-from controller.gateways.postgres.schedule_desk import ScheduleDesk
-from controller.ports import Secret
 from controller.settings import File
-from controller.web.admin import Admin
-from controller.web.api import api_routes
-from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
-from controller.web.schedules import ScheduleViews, schedule_routes
 from tests.clocks import ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
 from tests.integration.schedules.lives import a_schedule
-from tests.integration.web_pages.conftest import ReportedLoop
+from tests.integration.schedules.served import TOKEN, an_app
 
-TOKEN = "tok-0c9b1a7e5d"
 BEARER = {"Authorization": f"Bearer {TOKEN}", "X-Requested-By": "Anna"}
 NIGHTS = {
     "name": "nights",
@@ -55,16 +44,7 @@ def file() -> File:
 @pytest.fixture
 def app(database: Database, clock: ManualClock, file: File) -> Starlette:
     """Pages and API as the program serves them."""
-    admin = Admin(Secret(TOKEN), clock)
-    deps = PageDeps(PageStore(database), clock, ReportedLoop(), file, lambda: (b"", "text/plain"), admin)
-    desk = ScheduleDesk(database)
-    others = {"occurrences": ScheduleViews(deps, desk).waiting}
-    routes = [
-        *schedule_routes(deps, admin, desk, Random(1)),
-        *api_routes(deps, admin, ControlStore(database), others),
-        *page_routes(deps),
-    ]
-    return Starlette(routes=routes, exception_handlers=dict(error_handlers(deps)))
+    return an_app(database, clock, file)
 
 
 def asking(app: Starlette, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
