@@ -10,7 +10,7 @@ from typing import Any
 
 from controller.app import World, open_controller
 from controller.gateways.postgres.intake import Intake
-from tests.systems import System
+from tests.systems import PATIENCE, System
 
 
 async def stop(system: System) -> None:
@@ -32,6 +32,15 @@ async def started_again(system: System, directory: Path) -> AsyncIterator[None]:
             yield
         finally:
             await controller.beside.stop()
+
+
+async def turn(system: System) -> None:
+    """One iteration as leader; on a machine that is very busy leadership may have to be taken again first."""
+    for _ in range(PATIENCE):
+        await system.turn()
+        if system.controller.loop.snapshot().leads:
+            return
+    raise AssertionError("it never led")
 
 
 async def go_to(system: System, moment: datetime) -> None:

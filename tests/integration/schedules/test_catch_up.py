@@ -9,7 +9,7 @@ import pytest
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.occurrences import OccurrenceStore
 from tests.integration.schedules.clockwork import START, AnyTime, Clockwork, a_file, fired, rows, statuses
-from tests.integration.schedules.lives import a_schedule, go_to
+from tests.integration.schedules.lives import a_schedule, go_to, turn
 from tests.systems import a_pool, a_system
 
 PAUSE = {"pool": "rv1", "for": "1h"}
@@ -233,7 +233,7 @@ async def test_a_pool_in_its_quiet_hours_starts_nothing_says_so_and_goes_on_afte
             "2026-03-02T06:00:00+00:00",
         )
         await go_to(system, START.replace(month=3, day=2, hour=5, minute=59))
-        await system.turn()
+        await turn(system)
         assert not system.finished(quiet_one)()
         await system.until(system.finished(quiet_one), seconds=30)
         assert await system.rows("SELECT 1 FROM holds") == []

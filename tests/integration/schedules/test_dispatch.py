@@ -10,7 +10,15 @@ import pytest
 
 from controller.simulators.github import JobSpec
 from controller.simulators.github.state import Run
-from tests.integration.schedules.lives import a_schedule, go_to, occurrences, pass_time, started_again, stop
+from tests.integration.schedules.lives import (
+    a_schedule,
+    go_to,
+    occurrences,
+    pass_time,
+    started_again,
+    stop,
+    turn,
+)
 from tests.systems import System, a_pool, a_system
 
 HALF_PAST_ONE = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
@@ -31,7 +39,7 @@ def night(database_url: str, tmp_path: Path) -> Night:
             database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY]
         ) as system:
             system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
-            await system.turn()
+            await turn(system)
             await go_to(system, HALF_PAST_ONE)
             yield system
 
@@ -59,7 +67,7 @@ async def last_error(system: System) -> str | None:
 
 async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
     async with night() as system:
-        await system.turn()
+        await turn(system)
         (run,) = runs(system)
         seen = await only(system)
         assert (seen["status"], seen["run_id"], seen["due_at"]) == ("completed", run.id, HALF_PAST_ONE)
@@ -76,7 +84,7 @@ async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
 async def test_a_lost_answer_is_looked_up_before_anything_is_sent_again(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after")
-        await system.turn()
+        await turn(system)
         seen = await only(system)
         assert (seen["status"], seen["attempts"]) == ("pending", 1)
         assert seen["retry_after"] == HALF_PAST_ONE + timedelta(minutes=1)
@@ -95,7 +103,7 @@ async def test_a_request_that_never_arrived_is_sent_again(night: Night) -> None:
 
 async def test_somebody_else_s_run_of_that_minute_is_not_taken_twice(night: Night) -> None:
     async with night() as system:
-        await system.turn()
+        await turn(system)
         await go_to(system, HALF_PAST_ONE + timedelta(days=1))
         for job in runs(system)[0].jobs:
             system.github.sim.cancel_job(job.id)
@@ -113,7 +121,7 @@ async def test_a_server_in_trouble_is_asked_after_one_two_and_four_minutes_and_t
 ) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="down", operation=DISPATCH, status=502, times=None)
-        await system.turn()
+        await turn(system)
         waits: list[datetime] = []
         for _ in range(40):
             seen = await only(system)
@@ -187,7 +195,7 @@ async def test_without_the_permission_the_schedule_says_which_one_is_missing(nig
     async with night() as system:
         installation = system.github.sim.world.accounts["acme"].installation
         installation.permissions = {**installation.permissions, "actions": "read"}
-        await system.turn()
+        await turn(system)
         assert "`actions: write`" in (await last_error(system) or "")
 
 
@@ -197,7 +205,7 @@ async def test_a_repository_without_our_app_is_named(database_url: str, tmp_path
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[schedule]
     ) as system:
-        await system.turn()
+        await turn(system)
         assert "No GitHub App of ours is installed for strangers/things" in (await last_error(system) or "")
 
 
@@ -205,15 +213,15 @@ async def test_the_next_night_is_skipped_while_the_last_run_is_under_way(night: 
     async with night() as system:
         long = JobSpec(["rv1"], timedelta(hours=25).total_seconds())
         system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
-        await system.turn()
+        await turn(system)
         await system.until(lambda: runs(system)[0].jobs[0].status == "in_progress")
         await go_to(system, HALF_PAST_ONE + timedelta(days=1))
-        await system.turn()
+        await turn(system)
         first, second = await occurrences(system)
         assert (first["status"], second["status"]) == ("completed", "skipped")
         assert second["reason"] == "already_running"
         await go_to(system, HALF_PAST_ONE + timedelta(days=2))
-        await system.turn()
+        await turn(system)
         assert [row["status"] for row in await occurrences(system)] == ["completed", "skipped", "completed"]
         assert len(runs(system)) == 2
 
@@ -259,7 +267,7 @@ async def test_missed_nights_that_are_made_good_wait_for_each_other(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[schedule]
     ) as system:
         system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
-        await system.turn()
+        await turn(system)
         await go_to(system, HALF_PAST_ONE + timedelta(days=4, hours=2))
         for _ in range(40):
             await system.step()

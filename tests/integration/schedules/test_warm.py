@@ -13,6 +13,7 @@ from tests.integration.schedules.lives import (
     pass_time,
     started_again,
     stop,
+    turn,
     warm,
 )
 from tests.systems import System, a_pool, a_system
@@ -46,14 +47,14 @@ async def test_a_controller_that_was_down_at_eight_warms_at_seven_past_once(
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[MORNINGS]
     ) as system:
-        await system.turn()
+        await turn(system)
         await go_to(system, EIGHT - timedelta(minutes=10))
-        await system.turn()
+        await turn(system)
         await stop(system)
         await go_to(system, EIGHT + timedelta(minutes=7))
         assert await live(system) == []
         async with started_again(system, tmp_path):
-            await system.turn()
+            await turn(system)
             assert len(await live(system)) == 1
             (seen,) = await occurrences(system)
             assert (seen["due_at"], seen["status"]) == (EIGHT, "running")
@@ -73,7 +74,7 @@ async def test_a_warm_runner_takes_the_next_job_without_a_new_pod_and_is_replace
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[once()]
     ) as system:
-        await system.turn()
+        await turn(system)
         await online(system, 1)
         (spare,) = await live(system)
         for _ in range(60):  # five minutes idle
@@ -94,7 +95,7 @@ async def test_spare_runners_come_after_all_pending_jobs(database_url: str, tmp_
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 3}, schedules=[once(runners=3)]
     ) as system:
         system.queue("jane/one", "rv1", jobs=3, seconds=60)
-        await system.turn()
+        await turn(system)
         spares = await system.rows("SELECT 1 FROM workers WHERE warm_for IS NOT NULL")
         assert spares == []
         assert len(await live(system)) == 3
@@ -106,7 +107,7 @@ async def test_an_idle_spare_runner_gives_its_board_to_a_job_that_waits_for_one(
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[once(span="6h")]
     ) as system:
-        await system.turn()
+        await turn(system)
         await online(system, 1)
         await pass_time(system, timedelta(minutes=30), 60)
         assert len(await system.rows("SELECT 1 FROM workers")) == 1  # not killed as idle while it is kept
@@ -195,6 +196,6 @@ async def test_a_person_s_spare_runners_belong_to_a_repository(
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[schedule]
     ) as system:
-        await system.turn()
+        await turn(system)
         (runner,) = system.github.sim.ledger.runners()
         assert runner.repository == repo
