@@ -1,6 +1,7 @@
 """schedules: fires what is due, closes warm windows, puts back what a dead process held. A step of the loop."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -21,6 +22,7 @@ from controller.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
 
+WORK = "occurrences "
 AT_ONCE = 4  # occurrences that wait for GitHub
 AT_MOST = 1_000  # schedules fired in one iteration
 
@@ -51,8 +53,12 @@ class ScheduleStep:
         self._looked_at: datetime | None = None
 
     async def next_due(self) -> datetime | None:
-        """When the step is needed next."""
-        return (await self._occurrences.agenda()).next
+        """When the step is needed next; what is ripe while others are carried out is taken by the same hands."""
+        agenda = await self._occurrences.agenda()
+        busy = any(name.startswith(WORK) for name in self._beside.under_way)
+        if busy and agenda.occurrence is not None and agenda.occurrence <= self._clock.now():
+            agenda = replace(agenda, occurrence=None)
+        return agenda.next
 
     async def run(self, epoch: int) -> None:
         """Fire what is due; the network is left to what runs beside."""
@@ -74,7 +80,7 @@ class ScheduleStep:
                 self._count(OccurrenceStatus.COMPLETED)
         if agenda.occurrence is not None and agenda.occurrence <= now:
             for number in range(AT_ONCE):
-                self._beside.start(f"occurrences {number}", partial(self._work.work, epoch))
+                self._beside.start(f"{WORK}{number}", partial(self._work.work, epoch))
 
     async def _recover(self, epoch: int, now: datetime) -> None:
         """At start-up and every few minutes: leases that ran out, and times that a wrong clock made too late."""

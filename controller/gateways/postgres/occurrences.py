@@ -29,7 +29,11 @@ class OccurrenceStore:
     AGENDA = """
     SELECT
         (SELECT min(next_run_at) FROM schedules WHERE enabled) AS schedule,
-        (SELECT min(COALESCE(retry_after, created_at)) FROM occurrences WHERE status = 'pending') AS occurrence,
+        (SELECT min(COALESCE(o.retry_after, o.created_at)) FROM occurrences o
+         WHERE o.status = 'pending' AND NOT EXISTS (
+            SELECT 1 FROM occurrences e
+            WHERE e.schedule = o.schedule AND e.status IN ('pending', 'running') AND e.due_at < o.due_at)
+        ) AS occurrence,
         (SELECT min(warm_until) FROM occurrences WHERE status = 'running' AND leased_until IS NULL) AS window,
         (SELECT min(leased_until) FROM occurrences WHERE status = 'running') AS lease
     """

@@ -8,6 +8,7 @@ import pytest
 
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.occurrences import OccurrenceStore
+from controller.gateways.postgres.retention import RetentionStore
 from tests.integration.schedules.clockwork import START, AnyTime, Clockwork, a_file, fired, rows, statuses
 from tests.integration.schedules.lives import a_schedule, go_to, turn
 from tests.systems import a_pool, a_system
@@ -198,6 +199,32 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
         "SELECT status, reason FROM occurrences WHERE schedule = 'clean' ORDER BY due_at DESC LIMIT 1",
     )
     assert last == {"status": "skipped", "reason": "at_capacity"}
+
+
+async def test_old_occurrences_are_forgotten_but_for_the_newest_of_a_schedule(database: Database) -> None:
+    clock = AnyTime()
+    process = Clockwork(database, a_file([{**HOURLY, "spec": "0 0 * * *"}]), clock)
+    for _ in range(5):
+        await process.run()
+        clock.at += timedelta(days=1)
+    store = RetentionStore(database)
+    epoch = (await rows(database, "SELECT epoch FROM leader"))[0]["epoch"]
+    assert await store.forget_occurrences(START + timedelta(days=3), epoch) == 2
+    assert await store.forget_occurrences(START + timedelta(days=30), epoch) == 1
+    assert await statuses(database, "hourly") == {"completed": 1}
+
+
+async def test_what_waits_behind_another_of_its_schedule_does_not_wake_the_loop(database: Database) -> None:
+    later = START + timedelta(minutes=5)
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, retry_after, created_at) VALUES"
+        " ('a', %(now)s, 'dispatch', 'pending', %(later)s, %(now)s),"
+        " ('a', %(later)s, 'dispatch', 'pending', NULL, %(now)s) RETURNING 1",
+        now=START,
+        later=later,
+    )
+    assert (await OccurrenceStore(database, "test").agenda()).next == later
 
 
 async def test_the_queue_gives_the_highest_priority_first_then_the_oldest_and_one_of_a_schedule(
