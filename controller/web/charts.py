@@ -16,8 +16,9 @@ from controller.web.reader import PageDeps
 
 HEIGHT = 100
 TONES = 8  # colours in the style sheet
+FAULTS = (4, 2, 3, 5, 0, 1, 6, 7)  # the same colours, the alarming ones first
 COUNTS = (1, 2, 4, 6, 10, 20, 30, 40, 60, 100)
-SPANS = (10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
+SPANS = (10, 30, 60, 120, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 21600, 43200, 86400)
 KEPT_FOR = {
     Span.HOUR: timedelta(seconds=3),
     Span.DAY: timedelta(seconds=10),
@@ -63,7 +64,10 @@ class ChartShelf:
 
     deps: PageDeps
     _kept: dict[Span, tuple[datetime, Charts]] = field(default_factory=dict)
-    _asking: dict[Span, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _days: dict[tuple[tuple[str, int], ...], tuple[datetime, tuple[BoardDay, ...]]] = field(
+        default_factory=dict
+    )
+    _asking: dict[Span | None, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     async def take(self, span: Span) -> Charts:
         """The points of a span; whoever comes while they are read waits for the same answer."""
@@ -73,6 +77,18 @@ class ChartShelf:
             if kept is None or not timedelta() <= now - kept[0] < KEPT_FOR[span]:
                 kept = now, await self.deps.store.charts(span, now)
                 self._kept[span] = kept
+            return kept[1]
+
+    async def days(self, slots: Mapping[str, int]) -> tuple[BoardDay, ...]:
+        """The last 24 hours of these boards, given with their slots."""
+        key = tuple(slots.items())
+        async with self._asking[None]:
+            now = self.deps.clock.now()
+            kept = self._days.get(key)
+            if kept is None or not timedelta() <= now - kept[0] < KEPT_FOR[Span.DAY]:
+                fresh = {one: at for one, at in self._days.items() if now - at[0] < KEPT_FOR[Span.DAY]}
+                kept = now, await self.deps.store.board_days(dict(slots), now)
+                self._days = {**fresh, key: kept}
             return kept[1]
 
 
@@ -174,7 +190,9 @@ def _lines(
         if highest is not None
         else "Nothing was measured in this time yet; the first point comes within minutes."
     )
-    return _chart(charts, key, title, False, say(top), series, _tips(named, say), summary, empty)
+    return _chart(
+        charts, key, title, False, say(top), series, _tips(named, say, "not measured"), summary, empty
+    )
 
 
 def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> Chart:
@@ -190,13 +208,25 @@ def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> 
                 path.append(f"M{place + 0.1:g} {HEIGHT - base:.4g}v{-height:.4g}h.8v{height:.4g}z")
                 below[place] += value
         series.append(
-            Series(name, tone % TONES, "".join(path), _count(sum(value or 0 for value in values)), values)
+            Series(
+                name, FAULTS[tone % TONES], "".join(path), _count(sum(value or 0 for value in values)), values
+            )
         )
     total = _count(sum(totals))
     told = ", ".join(f"{one.name} {one.last}" for one in series)
     summary = f"{title}, last {charts.span.value}: {total} in all; {told}."
     empty = "" if series else "No worker failed in this time."
-    return _chart(charts, key, title, True, _count(top), tuple(series), _tips(named, _count), summary, empty)
+    return _chart(
+        charts,
+        key,
+        title,
+        True,
+        _count(top),
+        tuple(series),
+        _tips(named, _count, "no failure"),
+        summary,
+        empty,
+    )
 
 
 def _chart(
@@ -218,11 +248,13 @@ def _chart(
     )
 
 
-def _tips(named: Mapping[str, Values], say: Callable[[float], str]) -> tuple[str, ...]:
+def _tips(named: Mapping[str, Values], say: Callable[[float], str], nothing: str) -> tuple[str, ...]:
     columns = zip(*named.values(), strict=True) if named else ()
     return tuple(
-        " · ".join(f"{name} {say(value)}" for name, value in zip(named, column, strict=True) if value)
-        or ("nothing" if any(value is not None for value in column) else "not measured")
+        " · ".join(
+            f"{name} {say(value)}" for name, value in zip(named, column, strict=True) if value is not None
+        )
+        or nothing
         for column in columns
     )
 

@@ -139,7 +139,7 @@ class Pages:
         pools = self._deps.settings.pools
         holds = await self._deps.store.holds(now)
         rows = show_boards(listing.rows, pools, holds, now, sees_private=sees)
-        days = await self._deps.store.board_days({row.node: row.slots for row in listing.rows}, now)
+        days = await self._charts.days({row.node: row.slots for row in listing.rows})
         paths = {}
         for row, day in zip(rows, days, strict=True):
             row["utilisation_24h"] = round(day.utilisation, 3)

@@ -66,6 +66,7 @@ class Renderer:
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )

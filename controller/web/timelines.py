@@ -80,7 +80,7 @@ def job_parts(job: Shown, worker: Shown | None, now: datetime) -> list[Part]:
     began = min(max(reserved, job["created_at"]), started or over) if reserved else started or over
     times = [("waited", began - job["created_at"])]
     if reserved:
-        times.append(("runner started", (started or over) - began))
+        times.append(("runner start", (started or over) - began))
     if started:
         times.append(("ran", over - started))
     return parted([(name, max(timedelta(), took)) for name, took in times])

@@ -7,4 +7,4 @@ CREATE INDEX jobs_started ON jobs (started_at) INCLUDE (created_at) WHERE starte
 CREATE INDEX workers_done ON workers (pool, completed_at DESC) WHERE status = 'completed';
 CREATE INDEX workers_failed ON workers (completed_at DESC, failure_reason) WHERE status = 'failed';
 CREATE INDEX workers_on_node ON workers (node, pod_ended_at) INCLUDE (pod_at, status, failure_reason) WHERE node IS NOT NULL;
-CREATE INDEX workers_by_pool ON workers (pool, created_at DESC, name);
+CREATE INDEX workers_by_pool ON workers (pool, created_at DESC, name) INCLUDE (status, node);
