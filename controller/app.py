@@ -30,6 +30,7 @@ from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.auth_attempts import AuthAttemptStore
 from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.breakers import BreakerStore
+from controller.gateways.postgres.controls import ControlStore
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.demand import DemandStore
 from controller.gateways.postgres.heartbeats import HeartbeatStore
@@ -38,8 +39,12 @@ from controller.gateways.postgres.jobs import JobStore
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
 from controller.gateways.postgres.migrate import check_schema, migrate, ping
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.pages import PageStore
+from controller.gateways.postgres.quiet_pools import QuietPoolStore
 from controller.gateways.postgres.retention import RetentionStore
+from controller.gateways.postgres.schedule_desk import ScheduleDesk
+from controller.gateways.postgres.schedules import ScheduleStore
 from controller.gateways.postgres.stuck import StuckStore
 from controller.gateways.postgres.unheard import UnheardStore
 from controller.gateways.postgres.workers import WorkerStore
@@ -53,22 +58,26 @@ from controller.reconcile.forks import ForkGate
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step
+from controller.reconcile.occurrences import OccurrenceWork
 from controller.reconcile.outside import Outside
 from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
 from controller.reconcile.queued_sweep import QueuedSweep, Siblings
 from controller.reconcile.retention import Prune
+from controller.reconcile.schedules import QuietHoursStep, ScheduleStep
 from controller.reconcile.stuck_rows import StuckRows
 from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
+from controller.web.admin import Admin
+from controller.web.api import api_routes
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
+from controller.web.schedules import ScheduleViews, schedule_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
-from controller.web.visitors import TokenBearers
 from controller.web.webhook import Receiver, webhook_routes
 
 log = structlog.get_logger()
@@ -120,8 +129,12 @@ async def serve(
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
-            visitors = TokenBearers(settings.admin_token)
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, visitors)
+            admin = Admin(settings.admin_token, world.clock)
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
+            desk = ScheduleDesk(database)
+            routes += schedule_routes(deps, admin, desk, world.rng)
+            waiting = {"occurrences": ScheduleViews(deps, desk).waiting}
+            routes += api_routes(deps, admin, ControlStore(database), waiting)
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:
@@ -186,7 +199,7 @@ async def open_controller(
             return provisioner.in_flight
 
         sync_workers = SyncWorkers(
-            file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring
+            file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring, lambda: demand.kept
         )
         breakers = BreakerWatch(BreakerStore(database), clock, file.catalogue)
 
@@ -207,6 +220,13 @@ async def open_controller(
         siblings = Siblings(file, unheard, clock)
         sync_jobs = SyncJobs(file, jobs, github, siblings, clock, metrics, beside)
         sweep = QueuedSweep(siblings, unheard, github, clock, beside)
+        holder = f"{socket.gethostname()}:{os.getpid()}"
+        occurrences = OccurrenceStore(database, holder)
+        work = OccurrenceWork(file, occurrences, github, prune.prune, clock, metrics)
+        schedules = ScheduleStep(
+            file, ScheduleStore(database), occurrences, work, clock, rng, metrics, beside
+        )
+        quiet_hours = QuietHoursStep(file, QuietPoolStore(database), clock)
         steps = [
             Step("pull_deliveries", pull.run),
             Step("auth_attempts", auth.run),
@@ -215,6 +235,8 @@ async def open_controller(
             Step("queued_sweep", sweep.run),
             Step("sync_workers", sync_workers.run),
             Step("breakers", breakers.run),
+            Step("quiet_hours", quiet_hours.run),
+            Step("schedules", schedules.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
             Step("heartbeats", heartbeats.run),
@@ -222,10 +244,11 @@ async def open_controller(
         ]
 
         async def next_due(now: datetime) -> datetime | None:
-            due = [at for at in (await jobs.next_due(now), pull.next_due()) if at is not None]
-            return min(due, default=None)
+            rows_due = (await jobs.next_due(now), await schedules.next_due())
+            due = (*rows_due, quiet_hours.next_due(now), pull.next_due())
+            return min((at for at in due if at is not None), default=None)
 
-        leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
+        leadership = Leadership(database, holder)
         interval = file.timings.poll_interval
         preparations = [
             Step("pull_deliveries", lambda epoch: pull.catch_up()),

@@ -3,10 +3,15 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from controller.gateways.postgres.database import Database
 from controller.simulators.postgres import EmbeddedPostgres
 from tests.postgres import Databases, opened, postgres_server
+
+# How long an example takes says how busy the machine is, nothing more.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -64,6 +64,10 @@ def test_the_document_holds_every_part_of_the_description() -> None:
         "Configuration",
         "HTTP endpoints",
         "Not claimed",
+        "Sibling: a scheduler daemon for triggers",
+        "Sibling: a scheduler of agents",
+        "Sibling: a queue with a dashboard",
+        "Sibling: durable schedules with catch-up",
     ]
     assert len(claims()) >= 90
 

@@ -10,16 +10,19 @@ a key are taken to be covered by its free workers.
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from controller.decide.capacity import SlotMap, Toleration
+from controller.decide.warm import Leftover, Waiting, WarmStep, kept_by_windows, top_up
 from controller.domain.constants import NOT_PICKED_UP_AFTER
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Skip
+from controller.domain.reservations import Need
+from controller.domain.schedules import Floor
 from controller.domain.sightings import Unknown
 from controller.domain.workers import Worker
 
@@ -68,6 +71,7 @@ class Situation:
     forks: Mapping[int, bool | None] = field(default_factory=dict)  # by run; None: not known yet
     probing: frozenset[str] = frozenset()  # pools that may have one unproven worker at a time
     fair: bool = False
+    floors: Sequence[Floor] = ()  # open warm windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,12 @@ class Step:
     job: Job
     pool: Pool
     node: str
+
+    @property
+    def need(self) -> Need:
+        """What the worker is made for."""
+        job = self.job
+        return Need(job.scope, job.labels, job.repo, job_id=job.job_id, url=job.html_url, since=job.seen_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,8 @@ class Plan:
 
     steps: tuple[Step, ...]
     skips: tuple[Skipped, ...]
+    warm: tuple[WarmStep, ...] = ()  # spare workers, after all pending jobs
+    kept: frozenset[str] = frozenset()  # idle workers that a warm window keeps
 
 
 def match_demand(situation: Situation) -> Plan:
@@ -113,13 +125,58 @@ def match_demand(situation: Situation) -> Plan:
     uncovered: list[Job] = []
     for key, jobs in wanting.items():
         supply = free.get(key, ())
-        stuck = _not_picked_up(supply, situation.now)
+        stuck = _not_picked_up(supply, min(job.created_at for job in jobs), situation.now)
         unmet = max(0, pending[key] - len(supply))
         covered = len(jobs) if stuck else max(0, len(jobs) - unmet)
         skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
         uncovered.extend(jobs[covered:])
-    steps, refused = _Server(situation).serve(uncovered)
-    return Plan(tuple(steps), tuple(skips + refused))
+    server = _Server(situation)
+    steps, refused = server.serve(uncovered)
+    plan = Plan(tuple(steps), tuple(skips + refused))
+    return _with_warm(plan, situation, server.leftover(), free, pending) if situation.floors else plan
+
+
+def _with_warm(
+    plan: Plan,
+    situation: Situation,
+    left: Leftover,
+    free: Mapping[DemandKey, Sequence[Worker]],
+    pending: Mapping[DemandKey, int],
+) -> Plan:
+    """The plan with the spare workers of warm windows, which come after all pending jobs."""
+    catalogue, now = situation.catalogue, situation.now
+    waiting = _waiting(plan.skips, catalogue)
+    spare = {
+        floor.key: max(0, len(free.get(floor.key, ())) - pending.get(floor.key, 0))
+        for floor in situation.floors
+    }
+
+    def barred(floor: Floor, pool: Pool) -> bool:
+        gone = floor.scope.installation_id in situation.suspended
+        return gone or _held(floor.scope.entity, pool, situation) is not None
+
+    def cap(entity: Entity) -> int | None:
+        return situation.share(entity).max_workers
+
+    warm = top_up(situation.floors, spare, left, waiting, catalogue, cap, barred, now)
+    kept = kept_by_windows(situation.floors, situation.workers, waiting.short, catalogue, now)
+    return replace(plan, warm=warm, kept=kept)
+
+
+WILL_WANT_A_BOARD = (Skip.BACKING_OFF, Skip.GITHUB_BUDGET_LOW)
+
+
+def _waiting(skips: Iterable[Skipped], catalogue: Catalogue) -> Waiting:
+    """Which boards the jobs still want that got none."""
+    pools: list[Pool] = []
+    short: set[str] = set()
+    for skip in skips:
+        pool = catalogue.serving(skip.job.labels)
+        if pool is not None and skip.reason in WILL_WANT_A_BOARD:
+            pools.append(pool)
+        if pool is not None and skip.reason is Skip.NO_FREE_SLOTS:
+            short.add(pool.board)
+    return Waiting(tuple(pools), frozenset(short))
 
 
 def _barred(job: Job, situation: Situation) -> Skipped | None:
@@ -141,7 +198,7 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
     if pool is None:
         nearest = situation.catalogue.nearest(job.labels)
         return Skipped(job, Skip.NO_POOL, {"nearest": list(nearest) if nearest else None})
-    hold = _hold(job, pool, situation)
+    hold = _held(job.entity, pool, situation)
     if hold is not None:
         return Skipped(job, Skip.HELD, hold.detail)
     if job.retry_after is not None and job.retry_after > situation.now:
@@ -149,9 +206,9 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
     return None
 
 
-def _hold(job: Job, pool: Pool, situation: Situation) -> Hold | None:
+def _held(entity: Entity, pool: Pool, situation: Situation) -> Hold | None:
     return situation.holds.on(HoldScope.POOL, pool.name, situation.now) or situation.holds.on(
-        HoldScope.ENTITY, job.entity.name.lower(), situation.now
+        HoldScope.ENTITY, entity.name.lower(), situation.now
     )
 
 
@@ -167,9 +224,11 @@ def _free_by_key(workers: Iterable[Worker]) -> Mapping[DemandKey, list[Worker]]:
     return free
 
 
-def _not_picked_up(supply: Sequence[Worker], now: datetime) -> bool:
-    """Whether a runner of the key has been online and idle for so long that another one would not help."""
-    return any(w.idle_since is not None and now - w.idle_since >= NOT_PICKED_UP_AFTER for w in supply)
+def _not_picked_up(supply: Sequence[Worker], queued_at: datetime, now: datetime) -> bool:
+    """Whether a runner has been idle beside a queued job for so long that another one would not help."""
+    return any(
+        w.idle_since is not None and now - max(w.idle_since, queued_at) >= NOT_PICKED_UP_AFTER for w in supply
+    )
 
 
 def _covered(job: Job, supply: Sequence[Worker], stuck: bool) -> Skipped:
@@ -217,6 +276,10 @@ class _Server:
             else:
                 skips.append(served)
         return steps, skips
+
+    def leftover(self) -> Leftover:
+        """What the jobs that were served have left over; a pool is tried again with a job, not with a spare."""
+        return Leftover(self._slots, self._held, self._runners, self._probed | self._situation.probing)
 
     def _in_turn(self, jobs: Iterable[Job]) -> Iterable[Job]:
         """By priority, then (fair) by how many workers the entity has by now, then by age."""

@@ -58,11 +58,16 @@ def check_health(view: View) -> Decided:
                 effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
             continue
         verdict = classify_worker(worker, pod, reading, view.limits, view.now)
-        if isinstance(verdict, Kill):
+        if isinstance(verdict, Kill) and not _kept(worker, verdict, view):
             hopeless = pod is not None and pod.waiting == HOPELESS
             changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))
             effects.append(_kill(worker, pod, verdict.reason))
     return Decided(tuple(changes), tuple(effects))
+
+
+def _kept(worker: Worker, verdict: Kill, view: View) -> bool:
+    """Whether a warm window keeps a worker that is only idle."""
+    return verdict.reason is Reason.RUNNER_IDLE and worker.name in view.kept
 
 
 def read_runner(worker: Worker, view: View) -> ReadRunner | None:

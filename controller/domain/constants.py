@@ -65,3 +65,13 @@ LOG_LINES = 200
 LOG_BYTES = 32 * 1024
 WEBHOOK_LIMIT = 25 * 1024 * 1024
 WEBHOOK_DEADLINE = timedelta(seconds=8)
+
+# schedules
+ON_TIME = timedelta(minutes=1)  # a cron time that is later than this was missed
+MISSED_SHOWN = 100  # missed times that get an event of their own; the rest is counted
+SLOTS_COUNTED = 2_000  # past this many, missed times are only estimated
+OCCURRENCES_OPEN = 200  # pending or running, over all schedules
+OCCURRENCE_LEASE = timedelta(minutes=3)  # longer than all that a dispatch may ask of GitHub
+OCCURRENCE_BACK_OFF = (timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4))
+WARM_REPLACED_WITHIN = timedelta(minutes=4)  # the longest wait when GitHub removed an idle spare runner
+DISPATCH_WINDOW = timedelta(minutes=1)  # around a request whose answer was lost, its run is looked for

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from controller.domain.jobs import LabelSet
+from controller.domain.jobs import Entity, LabelSet
 
 T = TypeVar("T")
 
@@ -137,6 +137,7 @@ class InstallationSighting:
     app_id: str
     suspended: bool
     permissions: Mapping[str, str] = field(default_factory=dict)
+    account: Entity | None = None
 
 
 @dataclass(frozen=True, slots=True)

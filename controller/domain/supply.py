@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from controller.domain.holds import Holds
 from controller.domain.jobs import Job
+from controller.domain.schedules import Floor
 from controller.domain.workers import Worker
 
 
@@ -16,3 +17,4 @@ class Supply:
     running: int = 0  # jobs
     holds: Holds = field(default_factory=Holds)
     suspended: frozenset[int] = frozenset()  # installations
+    floors: tuple[Floor, ...] = ()  # open warm windows

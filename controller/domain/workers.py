@@ -76,6 +76,7 @@ class Worker:
     created_at: datetime
     repo: str | None = None
     made_for: int | None = None  # the job whose turn it was when this worker was reserved; not a binding
+    warm_for: int | None = None  # the warm window that it was made for as a spare runner
     node: str | None = None
     group_id: int | None = None
     runner_id: int | None = None

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from controller.domain.budgets import Budget
 from controller.domain.jobs import LabelSet, Scope
 from controller.domain.orders import PodOrder
+from controller.domain.schedules import StartedRun
 from controller.domain.sightings import (
     DeliverySighting,
     InstallationSighting,
@@ -126,6 +127,22 @@ class GitHub(Protocol):
 
     async def find_repo_installation(self, app_id: str, repo: str) -> InstallationSighting:
         """The installation that covers a repository now; InstallationGone on 404."""
+        ...
+
+    async def find_org_installation(self, app_id: str, org: str) -> InstallationSighting:
+        """The installation at an organization; InstallationGone on 404."""
+        ...
+
+    async def dispatch_workflow(
+        self, scope: Scope, repo: str, workflow: str, ref: str, inputs: Mapping[str, Any]
+    ) -> StartedRun | None:
+        """Start a workflow; None: GitHub started it but did not say which run it is. Never sent twice."""
+        ...
+
+    async def list_dispatched_runs(
+        self, scope: Scope, repo: str, branch: str, between: tuple[datetime, datetime]
+    ) -> tuple[StartedRun, ...]:
+        """The runs that a dispatch started on a branch in a span of time, oldest first."""
         ...
 
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:

@@ -211,6 +211,10 @@ class Retention(Protocol):
         """Remove events from before then, but for those of installations."""
         ...
 
+    async def forget_occurrences(self, before: datetime, epoch: int) -> int:
+        """Remove occurrences that ended before then, but for the newest of each schedule."""
+        ...
+
     async def forget_snapshots(self, before: datetime, epoch: int) -> int:
         """Remove snapshots from before then."""
         ...

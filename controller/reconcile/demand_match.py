@@ -8,8 +8,10 @@ from controller.decide.breaker import Breakers
 from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Step, match_demand
 from controller.decide.probes import Probes, place_probes
+from controller.decide.warm import WarmStep
 from controller.domain.jobs import Entity, Job
 from controller.domain.pools import Pool
+from controller.domain.schedules import Floor
 from controller.domain.sightings import NodeView, Unknown
 from controller.domain.supply import Supply
 from controller.domain.workers import Worker
@@ -50,13 +52,16 @@ class DemandMatch:
         self._breakers = breakers
         self._forks = forks  # None: pull requests from forks may run
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
+        self.kept: frozenset[str] = frozenset()  # the idle workers that a warm window kept at the last match
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
         plan, probes, self.held = await self._match()
+        self.kept = plan.kept
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
-        for away, steps in _by_what_they_avoid(plan.steps, self.held | probes.closed, probes.tried).items():
+        made: list[Step | WarmStep] = [*plan.steps, *plan.warm]
+        for away, steps in _by_what_they_avoid(made, self.held | probes.closed, probes.tried).items():
             await self._provisioner.start(steps, epoch, away)
         return plan
 
@@ -68,6 +73,7 @@ class DemandMatch:
     async def _match(self) -> tuple[Plan, Probes, frozenset[str]]:
         now = self._clock.now()
         seen = await self._demand.read()
+        floors = tuple(floor for floor in seen.floors if self._may_be_warm(floor))
         held, breakers = seen.holds.boards(now), self._breakers()
         probes, slots = self._slots(seen.workers, held, breakers.boards)
         situation = Situation(
@@ -85,6 +91,7 @@ class DemandMatch:
             forks=self._forks.judge(seen.jobs) if self._forks is not None else {},
             probing=breakers.probing,
             fair=self._file.scheduling == "fair",
+            floors=floors,
         )
         self._gauges.show(seen, now)
         return match_demand(situation), probes, held
@@ -93,6 +100,7 @@ class DemandMatch:
         """What every installation may still ask; calls that reserved workers are about to make are spent already."""
         coming = Counter(w.installation_id for w in seen.workers if w.status.live and w.unregistered)
         installations = {job.installation_id for job in seen.jobs}
+        installations |= {floor.scope.installation_id for floor in seen.floors}
         return {each: funds_of(self._github.budget(each), now, coming[each]) for each in installations}
 
     def _share(self, entity: Entity) -> Share:
@@ -101,6 +109,9 @@ class DemandMatch:
 
     def _allowed(self, job: Job) -> bool:
         return self._file.access.allows(job.entity.name, job.repo)
+
+    def _may_be_warm(self, floor: Floor) -> bool:
+        return self._file.access.allows(floor.scope.entity.name, floor.scope.repo or "")
 
     def _slots(
         self, workers: Sequence[Worker], held: frozenset[str], probing: frozenset[str]
@@ -124,10 +135,10 @@ class DemandMatch:
 
 
 def _by_what_they_avoid(
-    steps: Iterable[Step], held: frozenset[str], tried: frozenset[str]
-) -> dict[frozenset[str], list[Step]]:
+    steps: Iterable[Step | WarmStep], held: frozenset[str], tried: frozenset[str]
+) -> dict[frozenset[str], list[Step | WarmStep]]:
     """A board that is tried is avoided by every step but the one that tries it."""
-    grouped: dict[frozenset[str], list[Step]] = defaultdict(list)
+    grouped: dict[frozenset[str], list[Step | WarmStep]] = defaultdict(list)
     for step in steps:
         grouped[held | (tried - {step.node})].append(step)
     return grouped

@@ -14,13 +14,19 @@ def describe_plan(plan: Plan, now: datetime) -> str:
 
 
 def _lines(plan: Plan, now: datetime) -> Iterator[str]:
-    if not plan.steps and not plan.skips:
+    if not plan.steps and not plan.skips and not plan.warm:
         yield "No job is pending: nothing to do."
     for step in plan.steps:
         job = step.job
         yield (
             f"start  job {job.job_id}  {job.repo}  [{', '.join(job.labels)}]  "
             f"waiting {show_duration(now - job.created_at)}  → pool {step.pool.name}, a slot of {step.node}"
+        )
+    for spare in plan.warm:
+        owner = spare.floor.scope.repo or spare.floor.scope.entity.name
+        yield (
+            f"warm   {spare.floor.schedule}  {owner}  [{', '.join(spare.floor.labels)}]  "
+            f"→ pool {spare.pool.name}, a slot of {spare.node}"
         )
     for skip in plan.skips:
         job, why = skip.job, EXPLANATIONS[skip.reason]

@@ -14,6 +14,7 @@ from datetime import datetime
 import structlog
 
 from controller.decide.demand import Step
+from controller.decide.warm import WarmStep
 from controller.domain.constants import NAME_TRIES
 from controller.domain.orders import PodOrder
 from controller.domain.reasons import Reason
@@ -47,7 +48,7 @@ MAYBE_REGISTERED = (GitHubUnavailable, GitHubConflict)
 class _Ordered:
     """A step with its reserved name."""
 
-    step: Step
+    step: Step | WarmStep
     name: str
     epoch: int
     held: frozenset[str]
@@ -82,7 +83,7 @@ class Provisioner:
         """The workers whose provisioning is under way."""
         return frozenset(name.removeprefix(WORK) for name in self._beside.under_way if name.startswith(WORK))
 
-    async def start(self, steps: Sequence[Step], epoch: int, held: frozenset[str]) -> int:
+    async def start(self, steps: Sequence[Step | WarmStep], epoch: int, held: frozenset[str]) -> int:
         """Reserve a name for every step and begin; how many were begun."""
         begun = 0
         waiting = list(steps)
@@ -99,20 +100,22 @@ class Provisioner:
             waiting = [orders[name][1] for name in reserved.taken]
         return begun
 
-    def _reservation(self, step: Step) -> Reservation:
-        job = step.job
+    def _reservation(self, step: Step | WarmStep) -> Reservation:
+        need = step.need
+        scope = need.scope
         suffix = "".join(self._rng.choice(NAME_ALPHABET) for _ in range(NAME_SUFFIX_LENGTH))
         return Reservation(
             name=self._file.names.name(suffix),
-            entity=job.entity,
-            app_id=job.app_id,
-            installation_id=job.installation_id,
-            labels=job.labels,
+            entity=scope.entity,
+            app_id=scope.app_id,
+            installation_id=scope.installation_id,
+            labels=need.labels,
             pool=step.pool.name,
             image=step.pool.image,
-            made_for=job.job_id,
-            repo=job.key.repo,
-            max_workers=self._file.entities.limits(job.entity.name, job.entity.id).max_workers,
+            made_for=need.job_id,
+            repo=scope.repo,
+            max_workers=self._file.entities.limits(scope.entity.name, scope.entity.id).max_workers,
+            warm_for=need.warm_for,
         )
 
     def _begin(self, ordered: _Ordered) -> None:
@@ -128,12 +131,12 @@ class Provisioner:
             return await self._give_up(ordered, error)
 
     async def _provision(self, ordered: _Ordered) -> None:
-        job, name, epoch = ordered.step.job, ordered.name, ordered.epoch
+        need, name, epoch = ordered.step.need, ordered.name, ordered.epoch
         began = self._clock.now()
-        self._stage("reserved", job.seen_at, began)
-        group_id = await self._github.ensure_runner_group(job.scope)
+        self._stage("reserved", need.since or began, began)
+        group_id = await self._github.ensure_runner_group(need.scope)
         try:
-            jit = await self._github.create_jit_runner(job.scope, name, job.labels, group_id)
+            jit = await self._github.create_jit_runner(need.scope, name, need.labels, group_id)
         except MAYBE_REGISTERED:
             await self._remove_runner(ordered, None)
             raise
@@ -151,14 +154,14 @@ class Provisioner:
             raise
         self._stage("pod", now, self._clock.now())
         await self._workers.note_pod(name, created.resource_version, epoch, self._clock.now())
-        log.info("worker.provisioned", worker=name, pool=ordered.step.pool.name, job_id=job.job_id)
+        log.info("worker.provisioned", worker=name, pool=ordered.step.pool.name, job_id=need.job_id)
 
     def _stage(self, stage: str, since: datetime, until: datetime) -> None:
         self._metrics.provision_seconds.labels(stage).observe(max(0.0, (until - since).total_seconds()))
 
     async def _remove_runner(self, ordered: _Ordered, runner_id: int | None) -> None:
         """Best effort: what stays behind is found by GitHubCleanup, since its row will have ended."""
-        scope = ordered.step.job.scope
+        scope = ordered.step.need.scope
         try:
             if runner_id is None:
                 found = await self._github.find_runner(scope, ordered.name)
@@ -185,7 +188,7 @@ class Provisioner:
         return failed
 
     def _order(self, ordered: _Ordered, jit: JitRunner) -> PodOrder:
-        job, pool = ordered.step.job, self._file.pool_named(ordered.step.pool.name)
+        need, pool = ordered.step.need, self._file.pool_named(ordered.step.pool.name)
         if pool is None:
             raise ClusterRefused(f"pool {ordered.step.pool.name} is not in the settings")
         storage = pool.ephemeral_storage
@@ -195,14 +198,14 @@ class Provisioner:
             image=pool.image,
             pool=pool.name,
             board=pool.board,
-            entity=job.entity,
-            app_id=job.app_id,
-            installation_id=job.installation_id,
-            labels=job.labels,
+            entity=need.scope.entity,
+            app_id=need.scope.app_id,
+            installation_id=need.scope.installation_id,
+            labels=need.labels,
             board_label=self._file.kubernetes.board_label,
             resource=self._file.kubernetes.resource,
-            repo=job.repo,
-            job_url=job.html_url or None,
+            repo=need.repo,
+            job_url=need.url or None,
             runner_id=jit.runner.id,
             image_pull_policy=pool.pull_policy,
             image_pull_secrets=pool.image_pull_secrets,

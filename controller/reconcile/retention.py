@@ -35,6 +35,7 @@ class Prune:
         now = self._clock.now()
         kinds = (
             ("events", self._rows.forget_events, self._ages.events),
+            ("occurrences", self._rows.forget_occurrences, self._ages.events),
             ("snapshots", self._rows.forget_snapshots, self._ages.snapshots),
             ("failure_logs", self._rows.forget_failure_logs, self._ages.failure_logs),
         )

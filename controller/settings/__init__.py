@@ -7,7 +7,7 @@ from controller.settings.file import (
     Pool,
     WebhookMode,
 )
-from controller.settings.load import Settings, environment, load_settings, parse_file
+from controller.settings.load import Settings, environment, load_settings, parse_file, parse_schedule
 
 __all__ = [
     "Access",
@@ -19,4 +19,5 @@ __all__ = [
     "environment",
     "load_settings",
     "parse_file",
+    "parse_schedule",
 ]

@@ -10,30 +10,28 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     field_validator,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 
-from controller.domain.durations import parse_duration
 from controller.domain.jobs import EntityType, LabelSet, normalise_labels
 from controller.domain.pools import Catalogue
 from controller.domain.pools import Pool as DomainPool
 from controller.domain.views import HealthLimits
 from controller.domain.workers import NameRule
+from controller.settings.model import STRICT, Duration
+from controller.settings.schedules import Hours, ScheduleEntry
 
-Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 POD_NAME_LIMIT = 63
 EPHEMERAL_BOARD_PREFIX = "scw-em-"
 
 
 class Model(BaseModel):
-    """Frozen, camelCase in the file, unknown keys refused."""
+    """A part of the file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = STRICT
 
 
 class Database(Model):
@@ -116,6 +114,7 @@ class Pool(Model):
     registration_timeout: Duration | None = None
     privileged: bool = True
     host_network: bool = True
+    quiet_hours: Hours | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -284,6 +283,7 @@ class File(Model):
     limits: Limits = Limits()
     timings: Timings = Timings()
     retention: Retention = Retention()
+    schedules: list[ScheduleEntry] = []
     web: Web = Web()
 
     @property

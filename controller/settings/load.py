@@ -14,6 +14,7 @@ from controller.domain.workers import NAME_SUFFIX_LENGTH
 from controller.errors import ConfigError
 from controller.ports import Secret
 from controller.settings.file import POD_NAME_LIMIT, File, label_sets
+from controller.settings.schedules import ScheduleEntry, quiet_mistakes, schedule_mistakes
 
 
 class Settings(BaseModel):
@@ -78,14 +79,15 @@ def parse_file(raw: dict[str, Any], mistakes: list[str]) -> File | None:
     try:
         file = File.model_validate(raw)
     except ValidationError as error:
-        mistakes.extend(_sentence(item["loc"], item["type"], item["msg"]) for item in error.errors())
+        mistakes.extend(sentence(item["loc"], item["type"], item["msg"]) for item in error.errors())
     mistakes.extend(_cross_check(raw))
     if file is not None and len(file.names.stem) + 1 + NAME_SUFFIX_LENGTH > POD_NAME_LIMIT:
         mistakes.append("github.runnerNamePrefix: with the environment it is too long for a pod name (63)")
     return None if mistakes else file
 
 
-def _sentence(place: tuple[int | str, ...], kind: str, message: str) -> str:
+def sentence(place: tuple[int | str, ...], kind: str, message: str) -> str:
+    """A mistake that pydantic found, in our words."""
     key = ".".join(str(part) for part in place if part != "[key]")
     if kind == "extra_forbidden":
         return f"{key}: unknown key"
@@ -116,7 +118,53 @@ def _cross_check(raw: dict[str, Any]) -> list[str]:
                 mistakes.append(
                     f"pools.{index}.labels: [{', '.join(key)}] is served by pool {owners[key]} already"
                 )
+        mistakes.extend(quiet_mistakes(pool.get("quietHours"), f"pools.{index}."))
+    return [*mistakes, *_schedule_mistakes(raw.get("schedules"), owners)]
+
+
+def _schedule_mistakes(raw: object, owners: Mapping[LabelSet, str]) -> list[str]:
+    """Mistakes within and between schedules."""
+    mistakes: list[str] = []
+    names: set[object] = set()
+    pools: dict[str, list[LabelSet]] = {}
+    for labels, pool in owners.items():
+        pools.setdefault(pool, []).append(labels)
+    for index, entry in enumerate(raw if isinstance(raw, list) else []):
+        if not isinstance(entry, dict):
+            continue
+        name = entry.get("name")
+        if isinstance(name, str) and name in names:
+            mistakes.append(f"schedules.{index}.name: {name} is used twice; expected a unique name")
+        names.add(name if isinstance(name, str) else None)
+        mistakes.extend(schedule_mistakes(entry, f"schedules.{index}.", pools, sentence))
     return mistakes
+
+
+def parse_schedule(raw: Mapping[str, Any], file: File) -> ScheduleEntry:
+    """Check a schedule that was given to the API; ConfigError lists every mistake."""
+    mistakes = [] if _storable(raw) else ["with: expected plain text"]
+    entry: ScheduleEntry | None = None
+    try:
+        entry = ScheduleEntry.model_validate(raw)
+    except ValidationError as error:
+        mistakes.extend(sentence(item["loc"], item["type"], item["msg"]) for item in error.errors())
+    pools = {pool.name: pool.label_sets for pool in file.pools}
+    mistakes.extend(schedule_mistakes(raw, "", pools, sentence))
+    if mistakes or entry is None:
+        raise ConfigError(mistakes)
+    return entry
+
+
+def _storable(value: object) -> bool:
+    """Whether the database takes every text in it: neither NUL nor half of a character."""
+    match value:
+        case str():
+            return "\x00" not in value and value.encode(errors="ignore").decode() == value
+        case dict():
+            return all(_storable(each) for pair in value.items() for each in pair)
+        case list():
+            return all(_storable(each) for each in value)
+    return True
 
 
 def environment() -> Mapping[str, str]:

@@ -8,12 +8,12 @@ from starlette.requests import Request
 
 from controller.decide.turns import estimate, position, queues
 from controller.domain.charts import Span
+from controller.domain.explain import belongs_to_private, explain
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import TEXT_REACH, Overview, Slice
 from controller.domain.workers import WorkerStatus
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
 from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_boards, without_boards
-from controller.web.ignored import belongs_to_private, ignored
 from controller.web.query import (
     ID_LIMIT,
     page_links,
@@ -25,7 +25,15 @@ from controller.web.query import (
 )
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
-from controller.web.shown import Shown, show_event, show_hold, show_job, show_usage, show_worker
+from controller.web.shown import (
+    Shown,
+    show_event,
+    show_explained,
+    show_hold,
+    show_job,
+    show_usage,
+    show_worker,
+)
 from controller.web.timelines import job_parts, job_stages, worker_stages
 
 OVERVIEW_BOARDS = 500
@@ -167,7 +175,7 @@ class Pages:
             "job_id": int(text),
             "job": job,
             "queue": await self._turn(story.job) if story.job else None,
-            "ignored": ignored(story.events, hidden=hidden) if job is None else None,
+            "explanation": show_explained(explain(int(text), story, full=not hidden)),
             "workers": workers,
             "events": [show_event(event, hidden=hidden) for event in story.events],
         }

@@ -18,9 +18,10 @@ from starlette.types import Scope
 
 from controller import __version__
 from controller.domain.durations import show_duration
+from controller.domain.explain import SKIPS
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
-from controller.web.shown import REASONS, SKIPS, Shown
+from controller.web.shown import REASONS, Shown
 from controller.web.wording import HOLDS, in_figures, plural
 
 HERE = Path(__file__).parent
@@ -37,8 +38,10 @@ NAVIGATION = (
     ("/", "Overview"),
     ("/usage", "Usage"),
     ("/jobs", "Jobs"),
+    ("/queue", "Queue"),
     ("/workers", "Workers"),
     ("/boards", "Boards"),
+    ("/schedules", "Schedules"),
 )
 
 
@@ -98,8 +101,10 @@ class Renderer:
             query=request.query_params,
             twin=_twin(request),
             links=view.links,
+            base_url=str(request.base_url).rstrip("/"),
             now=self._deps.clock.now(),
             reader=self._deps.visitors.reader(request),
+            csrf=self._deps.visitors.csrf(request),
             can_sign_in=self._deps.visitors.possible,
             **view.context,
         )

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from controller.errors import StoreError, StoreUnavailable
+from controller.web.admin import Admin, Refused, Writes
 from controller.web.pages import NotThere, Pages
 from controller.web.query import BadQuery
 from controller.web.reader import PageDeps
@@ -36,6 +37,11 @@ NOT_A_PAGE = "There is no page at this address. The navigation above lists those
 NOT_A_TWIN = (
     "There is nothing at this address. Pages: /overview /usage /jobs /workers /boards, each also with .json."
 )
+
+
+def writes(deps: PageDeps, admin: Admin) -> Writes:
+    """The door for handlers that write; a refused form is answered with a page."""
+    return Writes(admin, Faces(deps).refused_form)
 
 
 def page_routes(deps: PageDeps) -> list[Route | Mount]:
@@ -159,6 +165,10 @@ class Faces:
         response = self._either(request, view)
         response.headers.update(error.headers or {})
         return response
+
+    def refused_form(self, request: Request, refused: Refused) -> Response:
+        """A form that was not carried out."""
+        return self._renderer.page(request, error_view(refused.status, refused.title, str(refused)))
 
     async def broken(self, request: Request, error: Exception) -> Response:
         """A mistake of ours; what it was stands in the log, not here."""

@@ -9,16 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.constants import HEARTBEAT_EVERY
+from controller.domain.explain import Explained, explain_job
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
-from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+from controller.domain.reasons import EXPLANATIONS, Reason
+from controller.web.wording import in_figures
 
 Shown = dict[str, Any]
 
 SILENT_AFTER = 3 * HEARTBEAT_EVERY
 REASONS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
-SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
-LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
 
 
 def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
@@ -54,25 +54,33 @@ def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
     }
 
 
-def _waiting(job: Job, *, open_: bool) -> Shown | None:
-    name = job.skip_reason or (job.mark.value if job.mark else None)
-    if job.status is not JobStatus.PENDING or name is None:
-        return None
+def show_explained(found: Explained) -> Shown:
+    """Why a job is as it is, as `/api/jobs/{id}/explain` has it."""
     return {
-        **_explained(name, SKIPS),
-        "since": job.skip_since,
-        "detail": job.skip_detail if open_ else _figures(job.skip_detail),
+        "job_id": found.job_id,
+        "state": found.state,
+        "reason": found.reason,
+        "sentence": found.sentence,
+        "figures": in_figures(found.reason or "", found.detail),
+        "next_step": found.next_step,
+        "since": found.since,
+        "detail": dict(found.detail),
+        "message": found.message,
     }
+
+
+def _waiting(job: Job, *, open_: bool) -> Shown | None:
+    found = show_explained(explain_job(job, full=open_))
+    if job.status is not JobStatus.PENDING or found["reason"] is None:
+        return None
+    return {name: found[name] for name in ("reason", "sentence", "next_step", "since", "detail")}
 
 
 def _loss(job: Job, *, open_: bool) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
-    info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
-    return {
-        **_explained(str(info.get("reason") or "failed"), LOSSES),
-        "message": str(info.get("message") or "") if open_ else "",
-    }
+    found = show_explained(explain_job(job, full=open_))
+    return {name: found[name] for name in ("reason", "sentence", "next_step", "message")}
 
 
 def show_worker(row: WorkerRow, now: datetime, *, sees_private: bool = False) -> Shown:
@@ -244,24 +252,6 @@ def _safe_url(url: str) -> str | None:
 
 def _seconds(value: timedelta) -> int:
     return max(0, round(value.total_seconds()))
-
-
-def _figures(detail: Mapping[str, Any]) -> Shown:
-    """Numbers, times and counts say nothing about a repository; words might."""
-    return {name: value for name, value in detail.items() if _plain(value) or _time(value)}
-
-
-def _plain(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(isinstance(one, int) for one in value.values())
-    return isinstance(value, int | float)
-
-
-def _time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:

@@ -8,13 +8,16 @@ from typing import Any, get_args, get_origin
 import yaml
 from pydantic import BaseModel
 
-from controller.settings import File
+from controller.settings import File, parse_file
+from controller.settings.schedules import Hours
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `([^`]+)` \| (.+?) \| .+ \|$", re.MULTILINE)
 LITERAL = re.compile(r"`([^`]*)`")
 APP = {"appId": "1", "privateKeyFile": "key.pem"}
 POOL = {"name": "a", "labels": ["riscv"], "image": "runner:1"}
+HOURS = {"from": "22:00", "to": "06:00"}
+SCHEDULE = {"name": "it", "type": "cron", "spec": "@daily", "action": "prune"}
 
 
 def documented() -> dict[str, str]:
@@ -70,11 +73,32 @@ def test_the_defaults_are_those_of_the_program() -> None:
         key.removeprefix("pools[]."): value for key, value in defaults.items() if key.startswith("pools[].")
     }
     pool["registrationTimeout"] = None  # its default names another key
-    rest = {key: value for key, value in defaults.items() if not key.startswith("pools[].")}
-    written_out = nested(rest | {"github.apps": {"User": APP}, "pools": [POOL | pool]})
-    assert File.model_validate(written_out) == File.model_validate(
-        {"github": {"apps": {"User": APP}}, "pools": [POOL]}
+    pool |= {"quietHours": HOURS | {"timezone": pool.pop("quietHours.timezone")}}
+    schedule = {
+        key.removeprefix("schedules[]."): value
+        for key, value in defaults.items()
+        if key.startswith("schedules[].")
+    }
+    rest = {key: value for key, value in defaults.items() if "[]." not in key}
+    lists = {"pools": [POOL | pool], "schedules": [SCHEDULE | schedule]}
+    written_out = File.model_validate(nested(rest | {"github.apps": {"User": APP}, **lists}))
+    quiet = POOL | {"quietHours": HOURS}
+    small = {"github": {"apps": {"User": APP}}, "pools": [quiet], "schedules": [SCHEDULE]}
+    assert written_out.pools[0].quiet_hours is not None
+    assert written_out.pools[0].quiet_hours.as_domain() == Hours.model_validate(HOURS).as_domain()
+    assert written_out.model_copy(update={"pools": []}) == File.model_validate(small).model_copy(
+        update={"pools": []}
     )
+    plain = [each.model_copy(update={"quiet_hours": None}) for each in written_out.pools]
+    assert plain == [File.model_validate({**small, "pools": [POOL]}).pools[0]]
+
+
+def test_the_example_of_schedules_is_a_good_one() -> None:
+    example = README.partition("## Schedules")[2].partition("```yaml\n")[2].partition("```")[0]
+    mistakes: list[str] = []
+    pool = {"name": "scw-em-rv1", "labels": ["ubuntu-24.04-riscv"], "image": "runner:1"}
+    parse_file({"github": {"apps": {"User": APP}}, "pools": [pool], **yaml.safe_load(example)}, mistakes)
+    assert mistakes == []
 
 
 def test_the_small_file_is_a_good_one() -> None:

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from controller.domain.jobs import Entity, EntityType
 from controller.domain.sightings import DeliverySighting, InstallationSighting
 from controller.errors import InstallationGone
 from controller.gateways.github.answers import Item
 from controller.gateways.github.callers import Ask
 from controller.gateways.github.client import Call
 from controller.gateways.github.pages import PER_PAGE, each_page, within
-from controller.gateways.github.paths import repo_path
+from controller.gateways.github.paths import org_path, repo_path
 from controller.gateways.github.refusals import refusal
 
 
@@ -23,6 +24,12 @@ async def get_installation(ask: Ask, app_id: str, installation_id: int) -> Insta
 async def find_repo_installation(ask: Ask, app_id: str, repo: str) -> InstallationSighting:
     """The installation that covers a repository now; InstallationGone on 404."""
     call = Call("find_repo_installation", "GET", f"{repo_path(repo)}/installation")
+    return await _installation(ask, call, app_id)
+
+
+async def find_org_installation(ask: Ask, app_id: str, org: str) -> InstallationSighting:
+    """The installation at an organization; InstallationGone on 404."""
+    call = Call("find_org_installation", "GET", f"{org_path(org)}/installation")
     return await _installation(ask, call, app_id)
 
 
@@ -75,4 +82,13 @@ async def _installation(ask: Ask, call: Call, app_id: str) -> InstallationSighti
         app_id=app_id,
         suspended=item.optional_text("suspended_at") is not None,
         permissions=item.text_map("permissions"),
+        account=_account(item.optional_item("account")),
     )
+
+
+def _account(item: Item | None) -> Entity | None:
+    """Whose installation it is; enterprises have no runners of ours."""
+    kind = item.optional_text("type") if item else None
+    if item is None or kind not in set(EntityType):
+        return None
+    return Entity(item.integer("id"), item.text("login"), EntityType(kind))

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
 from controller.domain.auth import AuthAttempt
 from controller.domain.jobs import LabelSet, Scope
+from controller.domain.schedules import StartedRun
 from controller.domain.sightings import (
     DeliverySighting,
     InstallationSighting,
@@ -17,7 +18,7 @@ from controller.domain.sightings import (
     Runner,
     RunSighting,
 )
-from controller.gateways.github import deliveries, jobs
+from controller.gateways.github import deliveries, dispatches, jobs
 from controller.gateways.github.app_auth import AppKeys
 from controller.gateways.github.callers import Ask, Callers
 from controller.gateways.github.client import Client, Deadlines, Observation
@@ -102,6 +103,23 @@ class GitHubGateway:
     async def find_repo_installation(self, app_id: str, repo: str) -> InstallationSighting:
         """The installation that covers a repository now; InstallationGone on 404."""
         return await deliveries.find_repo_installation(self._callers.app(app_id), app_id, repo)
+
+    async def find_org_installation(self, app_id: str, org: str) -> InstallationSighting:
+        """The installation at an organization; InstallationGone on 404."""
+        return await deliveries.find_org_installation(self._callers.app(app_id), app_id, org)
+
+    async def dispatch_workflow(
+        self, scope: Scope, repo: str, workflow: str, ref: str, inputs: Mapping[str, Any]
+    ) -> StartedRun | None:
+        """Start a workflow; None: GitHub started it but did not say which run it is. Never sent twice."""
+        return await dispatches.dispatch_workflow(self._asking(scope), repo, workflow, ref, inputs)
+
+    async def list_dispatched_runs(
+        self, scope: Scope, repo: str, branch: str, between: tuple[datetime, datetime]
+    ) -> tuple[StartedRun, ...]:
+        """The runs that a dispatch started on a branch in a span of time, oldest first."""
+        ask = self._asking(scope)
+        return await dispatches.list_dispatched_runs(ask, repo, branch, between, self._listing)
 
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
         """The App's deliveries newer than `since`, newest first, every page."""

@@ -12,10 +12,15 @@ def repo_path(repo: str) -> str:
     return f"/repos/{_segment(owner, repo)}/{_segment(name, repo)}"
 
 
+def org_path(login: str) -> str:
+    """`/orgs/login`."""
+    return f"/orgs/{_segment(login, login)}"
+
+
 def owner_path(scope: Scope) -> str:
     """The organization, or for personal accounts the repository, that holds the scope's runners."""
     if scope.entity.type is EntityType.ORGANIZATION:
-        return f"/orgs/{_segment(scope.entity.name, scope.entity.name)}"
+        return org_path(scope.entity.name)
     if scope.repo is None:
         raise GitHubRefused(f"runners of {scope.entity.name} need a repository: it is a personal account")
     return repo_path(scope.repo)

@@ -25,6 +25,9 @@ class BreakerStore:
         (w.online_at IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.runner_name = w.name)) AS proven
     FROM workers w
     WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
+        AND (w.warm_for IS NULL OR w.status = 'completed')
+        AND NOT EXISTS (SELECT 1 FROM pardons p WHERE p.at >= w.completed_at
+            AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node)))
     UNION ALL
     SELECT w.name, w.pool, w.image, w.node, COALESCE(w.online_at, b.started_at), NULL, true
     FROM workers w LEFT JOIN LATERAL (
@@ -34,7 +37,7 @@ class BreakerStore:
     """
 
     async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, and those that live and work, newest first."""
+        """The workers that ended since then, and those that live and work, newest first; not those forgiven by hand."""
         async with self._database.transaction() as connection:
             cursor = await connection.execute(self.ENDINGS, {"since": since, "limit": AT_MOST})
             return [_ending(row) for row in await cursor.fetchall()]

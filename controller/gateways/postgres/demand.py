@@ -1,15 +1,19 @@
-"""What demand_match reads: pending jobs, workers and holds as of one moment.
+"""What demand_match reads: pending jobs, workers, holds and warm windows as of one moment.
 
 In one snapshot, because a job that starts between two reads would count as demand while its worker is no supply any
 more, and a second worker would be made for it.
 """
 
+from typing import Any
+
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
-from controller.domain.jobs import Job
+from controller.domain.jobs import Job, Scope
+from controller.domain.reasons import Reason
+from controller.domain.schedules import Floor
 from controller.domain.supply import Supply
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.jobs import JobStore
-from controller.gateways.postgres.rows import WAITING_COLUMNS, waiting_of, worker_of
+from controller.gateways.postgres.rows import WAITING_COLUMNS, entity_of, waiting_of, worker_of
 from controller.gateways.postgres.workers import WorkerStore
 
 
@@ -26,6 +30,18 @@ class DemandStore:
     """
     CHANGED = f"SELECT {WAITING_COLUMNS} FROM jobs WHERE job_id = ANY(%(job_ids)s)"
     RUNNING = "SELECT count(*) AS running FROM jobs WHERE status = 'running'"
+    FLOORS = """
+    SELECT o.id, o.schedule, o.arguments, o.warm_until, o.app_id, o.installation_id, o.entity_id, o.entity_name,
+        o.entity_type, o.repo, f.failures, f.failed_at, f.last_reason
+    FROM occurrences o LEFT JOIN LATERAL (
+        SELECT count(*) AS failures, max(w.completed_at) AS failed_at,
+            (array_agg(w.failure_reason ORDER BY w.completed_at DESC))[1] AS last_reason
+        FROM workers w WHERE w.warm_for = o.id AND w.status = 'failed' AND w.completed_at > COALESCE((
+            SELECT max(g.completed_at) FROM workers g WHERE g.warm_for = o.id AND g.status = 'completed'
+        ), '-infinity')
+    ) f ON true
+    WHERE o.action = 'warm' AND o.status = 'running' AND o.leased_until IS NULL
+    """
     HOLDS = "SELECT scope, target, why, who, created_at, until, note, level FROM holds"
 
     async def read(self) -> Supply:
@@ -36,7 +52,10 @@ class DemandStore:
             workers = await (await connection.execute(WorkerStore.CURRENT)).fetchall()
             running = await (await connection.execute(self.RUNNING)).fetchone()
             holds = await (await connection.execute(self.HOLDS)).fetchall()
-            installations = sorted({job.installation_id for job in jobs})
+            floors = await (await connection.execute(self.FLOORS)).fetchall()
+            installations = sorted(
+                {job.installation_id for job in jobs} | {row["installation_id"] for row in floors}
+            )
             cursor = await connection.execute(JobStore.SUSPENDED, {"ids": installations})
             suspended = frozenset(row["installation_id"] for row in await cursor.fetchall())
         return Supply(
@@ -47,6 +66,7 @@ class DemandStore:
                 Hold(**{**row, "scope": HoldScope(row["scope"]), "why": HoldWhy(row["why"])}) for row in holds
             ),
             suspended=suspended,
+            floors=tuple(_floor(row) for row in floors),
         )
 
     async def _pending(self, connection: Connection) -> tuple[Job, ...]:
@@ -60,3 +80,17 @@ class DemandStore:
                 known[row["job_id"]] = versions[row["job_id"]], waiting_of(row)
         self._jobs = known
         return tuple(known[job_id][1] for job_id in versions)
+
+
+def _floor(row: dict[str, Any]) -> Floor:
+    return Floor(
+        occurrence=row["id"],
+        schedule=row["schedule"],
+        scope=Scope(row["app_id"], row["installation_id"], entity_of(row), row["repo"]),
+        labels=tuple(row["arguments"]["labels"]),
+        runners=row["arguments"]["runners"],
+        until=row["warm_until"],
+        failures=row["failures"],
+        failed_at=row["failed_at"],
+        removed=row["last_reason"] in (Reason.RUNNER_REMOVED, Reason.RUNNER_IDLE),
+    )

@@ -25,6 +25,18 @@ class RetentionStore:
         """Remove events from before then; how many."""
         return await self._run(self.EVENTS, before, epoch)
 
+    OCCURRENCES = """
+    DELETE FROM occurrences WHERE id IN (
+        SELECT o.id FROM occurrences o
+        WHERE o.created_at < %(before)s AND o.status NOT IN ('pending', 'running') AND EXISTS (
+            SELECT 1 FROM occurrences n WHERE n.schedule = o.schedule AND n.due_at > o.due_at)
+        ORDER BY o.created_at LIMIT %(batch)s)
+    """
+
+    async def forget_occurrences(self, before: datetime, epoch: int) -> int:
+        """Remove occurrences that ended before then, but for the newest of each schedule; how many."""
+        return await self._run(self.OCCURRENCES, before, epoch)
+
     SNAPSHOTS = """
     DELETE FROM board_snapshots WHERE (pool, at) IN (
         SELECT pool, at FROM board_snapshots WHERE at < %(before)s ORDER BY at LIMIT %(batch)s)

@@ -78,7 +78,12 @@ class WorkerStore:
             found.add(Scope(row["app_id"], row["installation_id"], entity, repo))
         return frozenset(found)
 
-    STILL_PENDING = "SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending'"
+    STILL_PENDING = """
+    SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s) AND status = 'pending' AND mark IS NULL
+    """
+    STILL_OPEN = (
+        "SELECT id FROM occurrences WHERE id = ANY(%(ids)s) AND status = 'running' AND warm_until > %(now)s"
+    )
     HELD = """
     SELECT count(*) AS held FROM workers WHERE entity_id = %(entity_id)s AND name IN (
         SELECT name FROM workers WHERE status IN ('pending', 'running') AND pod_ended_at IS NULL
@@ -86,9 +91,10 @@ class WorkerStore:
     """
     RESERVE = """
     INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool,
-        image, made_for, status, created_at, updated_at)
+        image, made_for, warm_for, status, created_at, updated_at)
     VALUES (%(name)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(repo)s, %(app_id)s,
-        %(installation_id)s, %(labels)s, %(pool)s, %(image)s, %(made_for)s, 'pending', %(now)s, %(now)s)
+        %(installation_id)s, %(labels)s, %(pool)s, %(image)s, %(made_for)s, %(warm_for)s, 'pending', %(now)s,
+        %(now)s)
     ON CONFLICT (name) DO NOTHING
     """
 
@@ -97,10 +103,7 @@ class WorkerStore:
         written: set[str] = set()
         taken: set[str] = set()
         async with self._database.leading(epoch) as connection:
-            made_for = {"job_ids": [order.made_for for order in orders]}
-            rows = await (await connection.execute(self.STILL_PENDING, made_for)).fetchall()
-            wanted = {row["job_id"] for row in rows}
-            for order in (order for order in orders if order.made_for in wanted):
+            for order in await self._still_needed(connection, orders, now):
                 if order.max_workers is not None and await self._held(connection, order) >= order.max_workers:
                     continue
                 cursor = await connection.execute(self.RESERVE, self._values(order, now))
@@ -109,6 +112,18 @@ class WorkerStore:
                     job_id = order.made_for
                     await note_event(connection, "worker.reserved", now, worker=order.name, job_id=job_id)
         return Reserved(frozenset(written), frozenset(taken))
+
+    async def _still_needed(
+        self, connection: Connection, orders: Sequence[Reservation], now: datetime
+    ) -> list[Reservation]:
+        """Those whose job is still pending, or whose warm window is still open."""
+        job_ids = [order.made_for for order in orders if order.made_for is not None]
+        windows = [order.warm_for for order in orders if order.warm_for is not None]
+        cursor = await connection.execute(self.STILL_PENDING, {"job_ids": job_ids})
+        pending = {row["job_id"] for row in await cursor.fetchall()}
+        cursor = await connection.execute(self.STILL_OPEN, {"ids": windows, "now": now})
+        open_ = {row["id"] for row in await cursor.fetchall()}
+        return [order for order in orders if order.made_for in pending or order.warm_for in open_]
 
     async def _held(self, connection: Connection, order: Reservation) -> int:
         row = await (await connection.execute(self.HELD, {"entity_id": order.entity.id})).fetchone()
@@ -127,6 +142,7 @@ class WorkerStore:
             "pool": order.pool,
             "image": order.image,
             "made_for": order.made_for,
+            "warm_for": order.warm_for,
             "now": now,
         }
 

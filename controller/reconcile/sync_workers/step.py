@@ -42,6 +42,7 @@ class SyncWorkers:
         in_flight: Callable[[], frozenset[str]],
         beside: Beside,
         wake: Callable[[], None],
+        kept: Callable[[], frozenset[str]],
     ) -> None:
         self._limits = file.health_limits
         self._cluster = cluster
@@ -54,6 +55,7 @@ class SyncWorkers:
         self._effects = Effects(github, cluster, workers, clock, metrics, beside)
         self._beside = beside
         self._wake = wake
+        self._kept = kept
         self._swept_at = clock.now()
         self._phases: tuple[Phase, ...] = (
             orphan_sweep,
@@ -91,6 +93,7 @@ class SyncWorkers:
                 ours=ours,
                 absent=self._effects.take_absent(),
                 in_flight=self._in_flight(),
+                kept=self._kept(),
             )
             decided = []
             for phase in self._phases:

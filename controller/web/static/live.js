@@ -30,7 +30,7 @@ function matchAttributes(now, next) {
     if (!next.hasAttribute(name) && name !== "open" && name !== "data-index") now.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {
-    if (name === "open" || (name === "value" && now.nodeName === "INPUT")) continue;
+    if (name === "open" || (name === "value" && now.nodeName === "INPUT" && now.type !== "hidden")) continue;
     if (now.getAttribute(name) !== value) now.setAttribute(name, value);
   }
 }

@@ -18,6 +18,7 @@ from controller.simulators.cluster.objects import RESOURCES, SECRETS
 from controller.simulators.cluster.programs import Container, Program
 from controller.simulators.github import JobSpec
 from controller.simulators.postgres import EmbeddedPostgres, wheel_binaries
+from controller.web.admin import Admin
 from controller.web.reader import PageDeps
 from controller.web.routes import page_routes
 from tests.integration.commands.running import (
@@ -91,7 +92,7 @@ def every_path(ground: Ground) -> list[str]:
     settings = load_settings(None, ground.environment, needs=frozenset())
     clock = SystemClock()
     store = PageStore(Database(settings.database_url, settings.file.database.schema_, 1))
-    deps = PageDeps(store, clock, NoLoop(clock.now()), settings.file, lambda: (b"", ""))
+    deps = PageDeps(store, clock, NoLoop(clock.now()), settings.file, lambda: (b"", ""), Admin(None, clock))
     return [route.path for route in page_routes(deps)]
 
 

@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 
 from controller.gateways.postgres.pages import PageStore
 from controller.simulators.cluster import Behaviour
+from controller.web.admin import Admin
 from controller.web.reader import PageDeps
 from controller.web.routes import page_routes
 from tests.integration.system.reading import jit_calls
@@ -130,6 +131,7 @@ async def test_an_image_refused_with_exit_7_costs_five_jit_calls_in_ten_minutes_
             system.controller.loop,
             system.file,
             system.metrics.render,
+            Admin(None, system.clock),
         )
         pages = httpx.ASGITransport(Starlette(routes=page_routes(deps)))
         async with httpx.AsyncClient(transport=pages, base_url="http://switchboard.test") as browser:

@@ -13,9 +13,9 @@ from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
 from controller.ports import Secret
 from controller.settings import File
+from controller.web.admin import Admin
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
-from controller.web.visitors import TokenBearers
 from tests.clocks import ManualClock
 from tests.integration.web_pages.seeding import Seed, ago
 
@@ -70,13 +70,14 @@ def seed(database: Database) -> Seed:
 
 def page_app(database: Database, status: ReportedLoop, settings: dict[str, Any] | None = None) -> Starlette:
     """The application that serves the pages."""
+    clock = ManualClock()
     deps = PageDeps(
         store=PageStore(database),
-        clock=ManualClock(),
+        clock=clock,
         status=status,
         settings=File.model_validate({**SETTINGS, **(settings or {})}),
         render_metrics=lambda: (b"switchboard_leader 1.0\n", "text/plain; version=0.0.4"),
-        visitors=TokenBearers(Secret(TOKEN)),
+        visitors=Admin(Secret(TOKEN), clock),
     )
     return Starlette(routes=page_routes(deps), exception_handlers=dict(error_handlers(deps)))
 

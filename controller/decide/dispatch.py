@@ -1,0 +1,77 @@
+"""A dispatch: which run a lost answer belongs to, what an attempt that failed means, and what to change. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from controller.domain.constants import DISPATCH_WINDOW, OCCURRENCE_BACK_OFF
+from controller.domain.schedules import Occurrence, StartedRun
+
+SKEW = timedelta(seconds=5)  # GitHub's clock is not ours, and its times have no fractions
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    """Later."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Not any more, until somebody retries it by hand."""
+
+
+def search_span(occurrence: Occurrence, now: datetime) -> tuple[datetime, datetime] | None:
+    """When the run of an unanswered request would have been created; None: nothing was sent."""
+    if occurrence.sent_at is None:
+        return None
+    last = occurrence.last_sent_at or occurrence.sent_at
+    return occurrence.sent_at - SKEW, min(now, last + DISPATCH_WINDOW) + SKEW
+
+
+def pick_run(runs: Iterable[StartedRun], workflow: str, taken: frozenset[int]) -> StartedRun | None:
+    """The first run of this workflow that no other occurrence has started."""
+    fitting = [run for run in runs if run.run_id not in taken and _is(run, workflow)]
+    return min(fitting, key=lambda run: run.run_id, default=None)
+
+
+def _is(run: StartedRun, workflow: str) -> bool:
+    """Whether a run belongs to the workflow: by its file; one named by number cannot be told apart."""
+    path = run.workflow.partition("@")[0]
+    return workflow.isdigit() or not path or path.rpartition("/")[2] == workflow
+
+
+def may_send(occurrence: Occurrence) -> bool:
+    """Whether this attempt may start the workflow; past the last one it only looks for the run."""
+    return occurrence.attempts <= occurrence.max_attempts
+
+
+def after_attempt(occurrence: Occurrence, now: datetime, *, sent: bool) -> TryAgain | GiveUp:
+    """1, 2, 4 min; behind the last attempt an unanswered request is looked for once more."""
+    last = occurrence.max_attempts if sent else occurrence.max_attempts - 1
+    if occurrence.attempts > last:
+        return GiveUp()
+    wait = OCCURRENCE_BACK_OFF[min(occurrence.attempts, len(OCCURRENCE_BACK_OFF)) - 1]
+    return TryAgain(now + wait)
+
+
+def advice(status: int | None, repo: str, workflow: str, ref: str) -> str:
+    """What to change when GitHub refuses a dispatch."""
+    match status:
+        case 403 | 401:
+            return (
+                f"GitHub refuses to start workflows of {repo}: give the GitHub App the repository permission "
+                "`actions: write` and have the new permission approved for its installation, then retry."
+            )
+        case 404:
+            return (
+                f"GitHub knows no workflow {workflow} in {repo}, or the App may not see it: check both names in "
+                "`with`, and that the App is installed for the repository."
+            )
+        case 422:
+            return (
+                f"GitHub cannot start {workflow} of {repo} on {ref}: the workflow file on that branch needs "
+                "`on: workflow_dispatch` and the inputs that `with.inputs` names, and the branch must exist."
+            )
+    return f"GitHub refused to start {workflow} of {repo}."

@@ -1,0 +1,136 @@
+"""Why a job is not running: made from stored rows alone. The page, the API and the command all say what this says.
+
+Nothing is decided here a second time: the loop's stored reason is put into the words of `reasons`; for a job that was
+never taken on, the outcome of its last delivery is.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from controller.domain.deliveries import Outcome
+from controller.domain.jobs import Job, JobStatus
+from controller.domain.pages import EventRow, JobStory
+from controller.domain.reasons import EXPLANATIONS, JobFailure, Skip
+
+IGNORED = "ignored"  # the state of a job that has no row
+SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
+LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One job's state in words."""
+
+    job_id: int
+    state: str  # a status of jobs, or `ignored`
+    reason: str | None  # the name of the stored reason or outcome
+    sentence: str
+    next_step: str
+    since: datetime | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    message: str = ""
+
+
+def explain(job_id: int, story: JobStory, *, full: bool) -> Explained:
+    """Say why; unless `full`, without anything that came from a private repository."""
+    if story.job is not None:
+        return explain_job(story.job, full=full or not story.job.private)
+    return explain_ignored(job_id, story.events, full=full or not belongs_to_private(story))
+
+
+def belongs_to_private(story: JobStory) -> bool:
+    """Whether a job's repository is private; without a row the deliveries say so, and silence means yes."""
+    if story.job is not None:
+        return story.job.private
+    return any(event.detail.get("private") is not False for event in story.events)
+
+
+def explain_job(job: Job, *, full: bool) -> Explained:
+    """A job that has a row."""
+    match job.status:
+        case JobStatus.PENDING:
+            return _waiting(job, full=full)
+        case JobStatus.FAILED:
+            info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
+            sentence, step = _worded(str(info.get("reason") or "failed"), LOSSES)
+            message = str(info.get("message") or "") if full else ""
+            reason = str(info.get("reason") or "failed")
+            return _of(job, reason, sentence, step, since=job.completed_at, message=message)
+        case JobStatus.RUNNING:
+            where = f" on {job.runner_name}" if job.runner_name else ""
+            return _of(job, None, f"It runs{where}.", "Nothing to do.", since=job.started_at)
+        case JobStatus.COMPLETED:
+            how = f": {job.conclusion.replace('_', ' ')}" if job.conclusion else ""
+            return _of(job, None, f"GitHub has finished it{how}.", "Nothing to do.", since=job.completed_at)
+
+
+def _waiting(job: Job, *, full: bool) -> Explained:
+    name = job.skip_reason or (job.mark.value if job.mark else None)
+    if name is None:
+        step = "Nothing to do: the next iteration goes on with it."
+        return _of(job, None, "A runner is about to be made for it.", step)
+    sentence, step = _worded(name, SKIPS)
+    detail = job.skip_detail if full else figures(job.skip_detail)
+    return _of(job, name, sentence, step, since=job.skip_since, detail=detail)
+
+
+def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> Explained:
+    """A job that was delivered but has no row: the last delivery's outcome in words."""
+    told = [event for event in events if event.outcome is not None]
+    outcome = told[-1].outcome if told else None
+    detail = told[-1].detail if told else {}
+    match outcome:
+        case Outcome.IGNORED_NO_LABEL:
+            sentence = f"Your labels{_listed(detail.get('labels')) if full else ''} match no pool."
+            nearest = _listed(detail.get("nearest"))
+            sentence += f" Nearest:{nearest}." if nearest else ""
+            step = "Change `runs-on` to exactly one label set that a pool serves, then re-run the job."
+        case Outcome.NOT_ALLOWED:
+            known = EXPLANATIONS[Skip.NOT_ALLOWED]
+            sentence, step = known.sentence, known.next_step
+        case Outcome.IGNORED_NO_APP:
+            sentence = "The delivery came from a GitHub App that is not configured here."
+            step = "Ask the operators which App to install for this account."
+        case Outcome.JOB_NOT_FOUND:
+            sentence = "It ended before it was ever seen queued, so no runner was made for it."
+            step = "Nothing to do; re-run it if a result is wanted."
+        case _:
+            sentence = "It was delivered but not taken on."
+            step = "The events below tell what arrived; re-run the job if a result is wanted."
+    return Explained(job_id, IGNORED, outcome, sentence, step, told[-1].at if told else None)
+
+
+def figures(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers, times and counts say nothing about a repository; words might."""
+    return {name: value for name, value in detail.items() if _is_number(value) or _is_time(value)}
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(one, int) for one in value.values())
+    return isinstance(value, int | float)
+
+
+def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:
+    return Explained(job.job_id, job.status.value, reason, sentence, step, **more)
+
+
+def _worded(name: str, table: Mapping[str, Any]) -> tuple[str, str]:
+    """The sentence and next step of a reason; one that a newer program stored is shown by its name."""
+    known = table.get(name)
+    if known is None:
+        return f"{name.replace('_', ' ').capitalize()}.", ""
+    return known.sentence, known.next_step
+
+
+def _listed(labels: object) -> str:
+    return f" [{', '.join(map(str, labels))}]" if isinstance(labels, list) else ""
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False

@@ -1,0 +1,206 @@
+"""Schedules as people see and change them: one short transaction each, with its event and the doorbell.
+
+These need no leadership: they are wishes that the leader's next iteration reads. A row's lock puts them and the
+firing of the same schedule into an order.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from controller.domain.firings import Firing
+from controller.domain.pages import Listing, Slice, Window
+from controller.domain.schedules import (
+    Definition,
+    Occurrence,
+    OccurrenceStatus,
+    Owner,
+    Planned,
+    Schedule,
+    ScheduleLine,
+    ScheduleSkip,
+)
+from controller.gateways.postgres.database import Connection, Database, ring
+from controller.gateways.postgres.schedule_rows import (
+    OCCURRENCE_COLUMNS,
+    SCHEDULE_COLUMNS,
+    definition_values,
+    note_schedule,
+    occurrence_of,
+    planned_values,
+    schedule_of,
+)
+from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore
+
+Change = Callable[[Schedule], tuple[Definition, Planned | None]]
+
+
+class ScheduleDesk:
+    """What the API and the page ask and write."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
+    LAST = f"""
+    SELECT DISTINCT ON (schedule) {OCCURRENCE_COLUMNS} FROM occurrences
+    WHERE schedule = ANY(%(names)s) ORDER BY schedule, due_at DESC
+    """
+
+    async def lines(self) -> list[ScheduleLine]:
+        """Every schedule with its newest occurrence."""
+        async with self._database.transaction() as connection:
+            schedules = [schedule_of(row) for row in await (await connection.execute(self.ALL)).fetchall()]
+            names = {"names": [schedule.name for schedule in schedules]}
+            rows = await (await connection.execute(self.LAST, names)).fetchall()
+        last = {row["schedule"]: occurrence_of(row) for row in rows}
+        return [ScheduleLine(schedule, last.get(schedule.name)) for schedule in schedules]
+
+    NEWEST = f"""
+    SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE due_at >= %(start)s AND due_at < %(end)s
+    ORDER BY created_at DESC, id DESC OFFSET %(offset)s LIMIT %(limit)s
+    """
+
+    async def occurrences(self, window: Window, part: Slice) -> Listing[Occurrence]:
+        """What became of the times of all schedules, newest first."""
+        values: dict[str, Any] = {"start": window.start, "end": window.end}
+        values |= {"offset": part.offset, "limit": part.per_page + 1}
+        async with self._database.transaction() as connection:
+            rows = await (await connection.execute(self.NEWEST, values)).fetchall()
+        return Listing.cut([occurrence_of(row) for row in rows], part.per_page)
+
+    WAITING = f"""
+    SELECT {OCCURRENCE_COLUMNS} FROM occurrences
+    WHERE status IN ('pending', 'running') OR (status = 'failed' AND due_at > %(since)s)
+    ORDER BY due_at DESC, id DESC LIMIT %(limit)s
+    """
+
+    async def waiting(self, since: datetime, limit: int) -> list[Occurrence]:
+        """What waits and runs, and what failed since then."""
+        async with self._database.transaction() as connection:
+            cursor = await connection.execute(self.WAITING, {"since": since, "limit": limit})
+            return [occurrence_of(row) for row in await cursor.fetchall()]
+
+    async def create(
+        self, definition: Definition, planned: Planned | None, who: str, now: datetime
+    ) -> Schedule | None:
+        """A new schedule of the API's; None if the name is taken."""
+        async with self._database.transaction() as connection:
+            if await self._locked(connection, definition.name) is not None:
+                return None
+            await self._put(connection, definition, planned, now)
+            await note_schedule(connection, "schedule.created", definition.name, now, who=who)
+            await ring(connection, self._database.channel)
+            return await self._locked(connection, definition.name)
+
+    async def change(self, name: str, change: Change, who: str, now: datetime) -> Schedule | None:
+        """Change one of the API's; None if there is none."""
+        async with self._database.transaction() as connection:
+            schedule = await self._locked(connection, name)
+            if schedule is None:
+                return None
+            definition, planned = change(schedule)
+            await self._put(connection, definition, planned, now)
+            await note_schedule(connection, "schedule.changed", name, now, who=who)
+            await ring(connection, self._database.channel)
+            return await self._locked(connection, name)
+
+    SWITCH = """
+    UPDATE schedules SET enabled = %(enabled)s, next_due_at = %(due)s, next_run_at = %(run_at)s,
+        updated_at = %(now)s
+    WHERE name = %(name)s
+    """
+
+    async def switch(
+        self,
+        name: str,
+        enabled: bool,
+        plan: Callable[[Definition], Planned | None],
+        who: str,
+        now: datetime,
+    ) -> Schedule | None:
+        """Enable or disable a schedule, whoever owns it; None if there is none."""
+        async with self._database.transaction() as connection:
+            schedule = await self._locked(connection, name)
+            if schedule is None:
+                return None
+            planned = schedule.planned
+            if enabled and not schedule.enabled:
+                planned = plan(schedule.definition)
+            values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
+            await connection.execute(self.SWITCH, values)
+            kind = "schedule.enabled" if enabled else "schedule.disabled"
+            await note_schedule(connection, kind, name, now, who=who)
+            await ring(connection, self._database.channel)
+            return await self._locked(connection, name)
+
+    DELETE = "DELETE FROM schedules WHERE name = %(name)s"
+
+    async def delete(self, name: str, who: str, now: datetime) -> Schedule | None:
+        """Forget one of the API's; its occurrences stay. The answer is what it was, or None."""
+        async with self._database.transaction() as connection:
+            schedule = await self._locked(connection, name)
+            if schedule is not None and schedule.owner is Owner.API:
+                await connection.execute(self.DELETE, {"name": name})
+                await note_schedule(connection, "schedule.deleted", name, now, who=who)
+            return schedule
+
+    ONE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE schedule = %(name)s AND due_at = %(due)s"
+
+    async def run_now(self, name: str, who: str, now: datetime) -> Occurrence | ScheduleSkip | None:
+        """Fire outside its times, also in quiet hours; the flood guard holds. None if there is no such schedule."""
+        async with self._database.transaction() as connection:
+            schedule = await self._locked(connection, name)
+            if schedule is None:
+                return None
+            claimed = ClaimedSchedule(connection, schedule)
+            pressure = await claimed.pressure()
+            if pressure.predecessor or pressure.full or not schedule.enabled:
+                return _refusal(schedule, pressure.predecessor)
+            await claimed.record(Firing(fire=(now,), planned=schedule.planned), now, manual=True)
+            await note_schedule(connection, "schedule.run", name, now, who=who)
+            await ring(connection, self._database.channel)
+            cursor = await connection.execute(self.ONE, {"name": name, "due": now})
+            row = await cursor.fetchone()
+        return occurrence_of(row) if row else None
+
+    LOCK_OCCURRENCE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE id = %(id)s FOR UPDATE"
+    # What was sent before stays noted: the run of a lost answer is looked for before anything is sent again.
+    RETRY = f"""
+    UPDATE occurrences SET status = 'pending', attempts = 0, retry_after = NULL, completed_at = NULL
+    WHERE id = %(id)s AND status = 'failed' RETURNING {OCCURRENCE_COLUMNS}
+    """
+
+    async def retry(self, number: int, who: str, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Put a failed occurrence back into the queue; whether that was done. None if there is none."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.LOCK_OCCURRENCE, {"id": number})).fetchone()
+            if row is None:
+                return None
+            seen = occurrence_of(row)
+            if seen.status is not OccurrenceStatus.FAILED:
+                return seen, False
+            again = await (await connection.execute(self.RETRY, {"id": number})).fetchone()
+            detail = {"occurrence": number, "due": seen.due_at.isoformat()}
+            await note_schedule(connection, "schedule.retried", seen.schedule, now, who=who, detail=detail)
+            await ring(connection, self._database.channel)
+        return occurrence_of(again) if again else seen, True
+
+    LOCK = f"SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE name = %(name)s FOR UPDATE"
+
+    async def _locked(self, connection: Connection, name: str) -> Schedule | None:
+        row = await (await connection.execute(self.LOCK, {"name": name})).fetchone()
+        return schedule_of(row) if row else None
+
+    async def _put(
+        self, connection: Connection, definition: Definition, planned: Planned | None, now: datetime
+    ) -> None:
+        values: dict[str, Any] = definition_values(definition) | planned_values(planned)
+        values |= {"owner": Owner.API.value, "enabled": definition.enabled, "file_enabled": None, "now": now}
+        await connection.execute(ScheduleStore.PUT, values)
+
+
+def _refusal(schedule: Schedule, predecessor: bool) -> ScheduleSkip:
+    if not schedule.enabled:
+        return ScheduleSkip.DISABLED
+    return ScheduleSkip.ALREADY_RUNNING if predecessor else ScheduleSkip.AT_CAPACITY

@@ -1,0 +1,203 @@
+"""Carries out the occurrences that need the outside: warm windows are opened, workflows started, old rows pruned.
+
+    claim and lease ─▶ whose App? ─▶ previous run over? ─▶ unanswered request? look ─▶ note ─▶ send ─▶ link the run
+
+The request is noted before it is sent. A crash or a lost answer anywhere behind that note leads the next attempt to
+look for the run first, so the workflow is started once.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from controller.decide.dispatch import TryAgain, advice, after_attempt, may_send, pick_run, search_span
+from controller.domain.jobs import Scope
+from controller.domain.schedules import Action, Occurrence, OccurrenceStatus, ScheduleSkip, window_end
+from controller.errors import (
+    GitHubError,
+    GitHubForbidden,
+    GitHubNotFound,
+    GitHubRefused,
+    InstallationGone,
+    InstallationSuspended,
+    RateLimited,
+    clip,
+)
+from controller.ports import Clock, GitHub
+from controller.ports.schedules import Occurrences
+from controller.reconcile.targets import Targets, UnknownTarget
+from controller.settings import File
+from controller.telemetry.metrics import Metrics
+from controller.telemetry.redaction import redact
+
+log = structlog.get_logger()
+
+REFUSALS = (GitHubForbidden, GitHubNotFound, GitHubRefused)
+PREDECESSOR_EVERY = timedelta(minutes=1)
+
+
+class OccurrenceWork:
+    """What is done beside the loop for one occurrence after the other."""
+
+    def __init__(
+        self,
+        file: File,
+        rows: Occurrences,
+        github: GitHub,
+        prune: Callable[[int], Awaitable[object]],
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self._rows = rows
+        self._github = github
+        self._forget = prune
+        self._clock = clock
+        self._metrics = metrics
+        self._targets = Targets(file, github, rows, clock)
+        self._actions: Mapping[Action, Callable[[Occurrence, int], Awaitable[None]]] = {
+            Action.WARM: self._warm,
+            Action.DISPATCH: self._dispatch,
+            Action.PRUNE: self._prune,
+        }
+
+    async def work(self, epoch: int) -> bool:
+        """Carry out all that are ripe; True if there were any."""
+        found = False
+        while (occurrence := await self._rows.claim(epoch, self._clock.now())) is not None:
+            found = True
+            await self._carry_out(occurrence, epoch)
+        return found
+
+    async def _carry_out(self, occurrence: Occurrence, epoch: int) -> None:
+        try:
+            await self._actions[occurrence.action](occurrence, epoch)
+        except UnknownTarget as error:
+            await self._fail(occurrence, str(error), epoch)
+        except RateLimited as error:
+            await self._later(occurrence, error.until, str(error), epoch, counts=False)
+        except GitHubError as error:
+            await self._failed_attempt(occurrence, error, epoch, sent=occurrence.sent_at is not None)
+
+    async def _warm(self, occurrence: Occurrence, epoch: int) -> None:
+        now, given = self._clock.now(), occurrence.arguments
+        until = window_end(given, occurrence.due_at)
+        if until is None or until <= now:
+            await self._complete(occurrence, "its window was over before it could begin", epoch)
+            return
+        scope = await self._targets.find(given["entity"], given.get("repo"))
+        await self._rows.open_window(occurrence, scope, until, epoch, self._clock.now())
+        log.info("schedule.warming", schedule=occurrence.schedule, until=until.isoformat())
+
+    async def _prune(self, occurrence: Occurrence, epoch: int) -> None:
+        await self._forget(epoch)
+        await self._complete(occurrence, "what is older than the settings keep is forgotten", epoch)
+
+    async def _dispatch(self, occurrence: Occurrence, epoch: int) -> None:
+        given = occurrence.arguments
+        repo = given["repo"]
+        scope = await self._targets.find(repo.partition("/")[0], repo)
+        try:
+            await self._dispatch_to(scope, occurrence, epoch)
+        except InstallationGone:  # installed anew since the last job: the id is another one
+            await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
+
+    async def _dispatch_to(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
+        given = occurrence.arguments
+        if await self._found(scope, occurrence, epoch):
+            return
+        if not may_send(occurrence):
+            await self._fail(occurrence, occurrence.error or "GitHub never answered.", epoch)
+            return
+        if occurrence.sent_at is None and await self._predecessor_runs(scope, occurrence, epoch):
+            if occurrence.caught_up:
+                at = self._clock.now() + PREDECESSOR_EVERY
+                await self._later(occurrence, at, "waits for the run before it", epoch, counts=False)
+            elif await self._rows.skip(occurrence, ScheduleSkip.ALREADY_RUNNING, epoch, self._clock.now()):
+                self._count(OccurrenceStatus.SKIPPED)
+            return
+        if not await self._rows.note_sent(occurrence, epoch, self._clock.now()):
+            return
+        await self._send(scope, occurrence, given, epoch)
+
+    async def _send(self, scope: Scope, occurrence: Occurrence, given: Mapping[str, Any], epoch: int) -> None:
+        repo, workflow, ref = given["repo"], given["workflow"], given["ref"]
+        try:
+            run = await self._github.dispatch_workflow(scope, repo, workflow, ref, given.get("inputs", {}))
+        except (InstallationGone, InstallationSuspended, RateLimited):
+            raise
+        except REFUSALS as error:
+            text = f"{advice(error.status, repo, workflow, ref)} {error}"
+            await self._fail(occurrence, clip(redact(text)), epoch)
+            return
+        except GitHubError as error:
+            await self._failed_attempt(occurrence, error, epoch, sent=True)
+            return
+        result = run.html_url if run else f"started; GitHub did not say which run of {workflow} in {repo}"
+        await self._rows.complete(occurrence, result, run, epoch, self._clock.now())
+        self._done(occurrence, result)
+
+    async def _found(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
+        """Whether the run of an earlier, unanswered request is there; then it is linked."""
+        span = search_span(occurrence, self._clock.now())
+        if span is None:
+            return False
+        given = occurrence.arguments
+        branch = given["ref"].removeprefix("refs/heads/")
+        runs = await self._github.list_dispatched_runs(scope, given["repo"], branch, span)
+        taken = await self._rows.linked([run.run_id for run in runs])
+        run = pick_run(runs, given["workflow"], taken)
+        if run is None:
+            return False
+        await self._rows.complete(occurrence, run.html_url, run, epoch, self._clock.now())
+        self._done(occurrence, run.html_url)
+        return True
+
+    async def _predecessor_runs(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
+        """The flood guard: whether the run that this schedule started before is still under way."""
+        previous = await self._rows.previous_run(occurrence)
+        if previous is None or previous.run_id is None or previous.run_ended_at is not None:
+            return False
+        try:
+            run = await self._github.get_run(scope, previous.arguments["repo"], previous.run_id)
+        except GitHubNotFound:
+            ended = True  # deleted by its owner
+        else:
+            ended = run.status == "completed"
+        if ended:
+            await self._rows.note_run_ended(previous, epoch, self._clock.now())
+        return not ended
+
+    async def _failed_attempt(
+        self, occurrence: Occurrence, error: GitHubError, epoch: int, *, sent: bool
+    ) -> None:
+        text = clip(redact(str(error)))
+        match after_attempt(occurrence, self._clock.now(), sent=sent):
+            case TryAgain(at):
+                await self._later(occurrence, at, text, epoch, counts=True)
+            case _:
+                await self._fail(occurrence, text, epoch)
+
+    async def _later(
+        self, occurrence: Occurrence, at: datetime, error: str, epoch: int, *, counts: bool
+    ) -> None:
+        log.info("schedule.postponed", schedule=occurrence.schedule, until=at.isoformat(), error=error)
+        now = self._clock.now()
+        await self._rows.postpone(occurrence, at, clip(redact(error)), counts=counts, epoch=epoch, now=now)
+
+    async def _complete(self, occurrence: Occurrence, result: str, epoch: int) -> None:
+        if await self._rows.complete(occurrence, result, None, epoch, self._clock.now()):
+            self._done(occurrence, result)
+
+    async def _fail(self, occurrence: Occurrence, error: str, epoch: int) -> None:
+        log.warning("schedule.failed", schedule=occurrence.schedule, error=error)
+        if await self._rows.fail(occurrence, error, epoch, self._clock.now()):
+            self._count(OccurrenceStatus.FAILED)
+
+    def _done(self, occurrence: Occurrence, result: str) -> None:
+        log.info("schedule.completed", schedule=occurrence.schedule, result=result)
+        self._count(OccurrenceStatus.COMPLETED)
+
+    def _count(self, status: OccurrenceStatus) -> None:
+        self._metrics.schedule_runs_total.labels(status.value).inc()

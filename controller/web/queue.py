@@ -1,0 +1,97 @@
+"""The queue: what runs, waits and failed, as page and as JSON; and why a single job is not running."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from starlette.requests import Request
+
+from controller.domain.explain import explain
+from controller.domain.jobs import JobStatus
+from controller.web.controls import read_job_id
+from controller.web.pages import NotThere
+from controller.web.query import page_links, read_job_filter, read_slice
+from controller.web.reader import PageDeps
+from controller.web.rendering import View
+from controller.web.shown import Shown, show_explained, show_hold, show_job
+
+IN_THE_QUEUE = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED)
+NEVER_SEEN = (
+    "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
+    "the repository; what GitHub keeps back for an approval arrives later."
+)
+
+# More that stands in the queue, by name: the rows, shown by the template `queue_<name>.html`.
+OtherRows = Callable[[datetime], Awaitable[list[Shown]]]
+
+
+class Queue:
+    """Views of the queue."""
+
+    def __init__(self, deps: PageDeps, others: Mapping[str, OtherRows]) -> None:
+        self._deps = deps
+        self._others = others
+
+    async def page(self, request: Request) -> View:
+        """Jobs, pools and owners, and whatever else is queued."""
+        now = self._deps.clock.now()
+        rows, links = await self._jobs(request, now)
+        holds = [show_hold(hold) for hold in await self._deps.store.holds(now)]
+        others = {name: await read(now) for name, read in self._others.items()}
+        data: dict[str, Any] = {"jobs": rows, "holds": holds, **others}
+        context = {
+            **data,
+            "sections": [(name, list(found)) for name, found in groupby(rows, lambda row: row["status"])],
+            "pools": self._pools(holds),
+            "owners": _owners(rows, holds),
+            "others": sorted(others),
+            "part": read_slice(request.query_params),
+            "statuses": [status.value for status in IN_THE_QUEUE],
+        }
+        return View("queue.html", "Queue", data, context, links)
+
+    async def jobs(self, request: Request) -> View:
+        """`/api/queue`: the jobs alone."""
+        rows, links = await self._jobs(request, self._deps.clock.now())
+        return View("queue.html", "Queue", rows, links=links)
+
+    async def _jobs(self, request: Request, now: datetime) -> tuple[list[Shown], dict[str, str]]:
+        sees = self._deps.visitors.reader(request) is not None
+        part = read_slice(request.query_params)
+        wanted = read_job_filter(request.query_params, now, sees_private=sees)
+        if not wanted.statuses:
+            wanted = replace(wanted, statuses=IN_THE_QUEUE)
+        listing = await self._deps.store.history(wanted, part)
+        links = page_links(request.url, part, more=listing.more)
+        return [show_job(job, now, sees_private=sees) for job in listing.rows], links
+
+    async def explain(self, request: Request) -> View:
+        """`/api/jobs/{id}/explain`: the stored decision in words."""
+        job_id = read_job_id(request.path_params["job_id"])
+        story = await self._deps.store.job(job_id) if job_id else None
+        if job_id is None or story is None:
+            raise NotThere(NEVER_SEEN)
+        full = self._deps.visitors.reader(request) is not None
+        return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, full=full)))
+
+    def _pools(self, holds: list[Shown]) -> list[Shown]:
+        return [
+            {"name": pool.name, "hold": _hold_on(holds, "pool", pool.name)}
+            for pool in self._deps.settings.pools
+        ]
+
+
+def _owners(rows: list[Shown], holds: list[Shown]) -> list[Shown]:
+    """Who has jobs in the queue or is held."""
+    names = {row["entity_name"].lower(): row["entity_name"] for row in rows}
+    held = {hold["target"]: hold["target"] for hold in holds if hold["scope"] == "entity"}
+    return [
+        {"name": name, "hold": _hold_on(holds, "entity", key)}
+        for key, name in sorted({**held, **names}.items())
+    ]
+
+
+def _hold_on(holds: list[Shown], scope: str, target: str) -> Shown | None:
+    return next((hold for hold in holds if hold["scope"] == scope and hold["target"] == target), None)

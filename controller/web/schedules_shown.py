@@ -1,0 +1,123 @@
+"""Schedules and occurrences as the pages and the JSON show them.
+
+Where a workflow is started may be a private repository: strangers see its owner only, and no addresses or errors.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from controller.decide.occurrences import known_type
+from controller.decide.slots import check_timezone, next_times
+from controller.domain.durations import UNITS
+from controller.domain.schedules import (
+    SKIP_SENTENCES,
+    Action,
+    Definition,
+    Occurrence,
+    ScheduleLine,
+    ScheduleSkip,
+)
+from controller.web.shown import Shown
+
+SHOWN_TIMES = 5
+HIDDEN = "Sign in to read this."
+
+
+def show_schedule(line: ScheduleLine, now: datetime, *, full: bool) -> Shown:
+    """One schedule with its last and next times."""
+    schedule, definition = line.schedule, line.schedule.definition
+    return {
+        **as_entry(definition, full=full),
+        "enabled": schedule.enabled,
+        "owner": schedule.owner.value,
+        "status": line.status,
+        "last_run_at": schedule.last_run_at,
+        "next_run_at": schedule.planned.run_at if schedule.enabled and schedule.planned else None,
+        "last_error": _told(schedule.last_error, definition.action, full),
+        "next_times": _times(definition, now) if schedule.enabled else [],
+        "last_occurrence": show_occurrence(line.last, full=full) if line.last else None,
+    }
+
+
+def show_occurrence(occurrence: Occurrence, *, full: bool) -> Shown:
+    """One occurrence with what became of it."""
+    visible = full or occurrence.action is not Action.DISPATCH
+    reason = occurrence.reason
+    known = reason in set(ScheduleSkip)
+    return {
+        "id": occurrence.id,
+        "schedule": occurrence.schedule,
+        "due_at": occurrence.due_at,
+        "action": occurrence.action.value,
+        "status": occurrence.status.value,
+        "reason": reason,
+        "sentence": SKIP_SENTENCES[ScheduleSkip(reason)] if reason and known else None,
+        "manual": occurrence.manual,
+        "slots": occurrence.slots,
+        "attempts": occurrence.attempts,
+        "max_attempts": occurrence.max_attempts,
+        "retry_after": occurrence.retry_after,
+        "warm_until": occurrence.warm_until,
+        "result": occurrence.result if visible else None,
+        "run_id": occurrence.run_id if visible else None,
+        "jobs": f"/jobs?run={occurrence.run_id}" if visible and occurrence.run_id else None,
+        "error": _told(occurrence.error, occurrence.action, full),
+        "started_at": occurrence.started_at,
+        "completed_at": occurrence.completed_at,
+    }
+
+
+def as_entry(definition: Definition, *, full: bool = True) -> Shown:
+    """A definition in the words of the settings file."""
+    hours = definition.quiet_hours
+    entry: Shown = {
+        "name": definition.name,
+        "type": definition.type,
+        "spec": definition.spec,
+        "timezone": definition.timezone,
+        "action": definition.action.value,
+        "with": _arguments(definition, full),
+        "catchUp": definition.catch_up.value,
+        "jitter": definition.jitter,
+        "enabled": definition.enabled,
+    }
+    if definition.catch_up == "run_all_capped":
+        entry["catchUpCap"] = definition.catch_up_cap
+    if hours is not None:
+        quiet = {"from": hours.start.isoformat("minutes"), "to": hours.end.isoformat("minutes")}
+        entry["quietHours"] = {**quiet, "timezone": hours.timezone}
+    return entry
+
+
+def _arguments(definition: Definition, full: bool) -> Mapping[str, Any]:
+    given = dict(definition.arguments)
+    if not full and definition.action is Action.DISPATCH:
+        return {"owner": str(given["repo"]).partition("/")[0]}
+    if not full:
+        given.pop("repo", None)
+    if "for" in given:
+        given["for"] = exact_duration(int(given["for"]))
+    return given
+
+
+def exact_duration(seconds: int) -> str:
+    """In the largest unit that loses nothing."""
+    unit = max((unit for unit in UNITS if seconds % UNITS[unit] == 0), key=lambda unit: UNITS[unit])
+    return f"{seconds // UNITS[unit]}{unit}"
+
+
+def _told(text: str | None, action: Action, full: bool) -> str | None:
+    return HIDDEN if text is not None and not full and action in (Action.DISPATCH, Action.WARM) else text
+
+
+def _times(definition: Definition, now: datetime) -> list[Shown]:
+    """The next times, also as the clocks in the schedule's zone show them; jitter not counted."""
+    if not known_type(definition):
+        return []
+    try:
+        zone = check_timezone(definition.timezone)
+        times = next_times(definition, now, SHOWN_TIMES)
+    except ValueError:
+        return []
+    return [{"at": at, "local": at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M %Z")} for at in times]

@@ -1,0 +1,312 @@
+"""Schedules through the API and the page: made, shown, switched, run, retried; by those who may."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from controller.gateways.postgres.database import Database
+from controller.settings import File
+from tests.clocks import ManualClock
+from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
+from tests.integration.schedules.lives import a_schedule
+from tests.integration.schedules.served import TOKEN, an_app
+
+BEARER = {"Authorization": f"Bearer {TOKEN}", "X-Requested-By": "Anna"}
+NIGHTS = {
+    "name": "nights",
+    "type": "cron",
+    "spec": "0 22 * * *",
+    "timezone": "Asia/Tokyo",
+    "action": "pause",
+    "with": {"pool": "rv1", "for": "8h"},
+}
+BUILD = {"repo": "acme/secret", "workflow": "nightly.yml", "ref": "main"}
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The application's time."""
+    return ManualClock()
+
+
+@pytest.fixture
+def file() -> File:
+    """Settings with one schedule of their own."""
+    return a_file([a_schedule("filed", "cron", "@daily", "prune")])
+
+
+@pytest.fixture
+def app(database: Database, clock: ManualClock, file: File) -> Starlette:
+    """Pages and API as the program serves them."""
+    return an_app(database, clock, file)
+
+
+def asking(app: Starlette, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
+    """Somebody who asks."""
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://switchboard.test", headers=headers
+    )
+
+
+@pytest.fixture
+async def admin(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    """With the token."""
+    async with asking(app, BEARER) as client:
+        yield client
+
+
+@pytest.fixture
+async def stranger(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    """Without one."""
+    async with asking(app) as client:
+        yield client
+
+
+async def made(client: httpx.AsyncClient, **changes: Any) -> dict[str, Any]:
+    """A schedule, made by the API."""
+    answer = await client.post("/api/schedules", json={**NIGHTS, **changes})
+    assert answer.status_code == 201, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}], ids=["none", "wrong"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/schedules"),
+        ("PATCH", "/api/schedules/nights"),
+        ("DELETE", "/api/schedules/nights"),
+        ("POST", "/api/schedules/nights/run"),
+        ("PATCH", "/api/occurrences/1"),
+    ],
+)
+async def test_nobody_without_the_token_writes(
+    app: Starlette, database: Database, headers: dict[str, str], method: str, path: str
+) -> None:
+    async with asking(app, headers) as client:
+        answer = await client.request(method, path, json=NIGHTS)
+    assert answer.status_code == (403 if headers else 401)
+    assert await rows(database, "SELECT 1 FROM schedules") == []
+
+
+async def test_a_schedule_shows_its_next_five_times_in_its_own_zone_too(admin: httpx.AsyncClient) -> None:
+    shown = await made(admin)
+    assert [time["at"] for time in shown["next_times"]] == [
+        f"2026-03-0{day}T13:00:00Z" for day in range(1, 6)
+    ]
+    assert shown["next_times"][0]["local"] == "Sun 2026-03-01 22:00 JST"
+    assert (shown["status"], shown["next_run_at"]) == ("idle", "2026-03-01T13:00:00Z")
+    page = (await admin.get("/schedules")).text
+    assert "Sun 2026-03-01 22:00 JST" in page
+    assert '<time datetime="2026-03-01T13:00:00Z">' in page
+    (listed,) = (await admin.get("/api/schedules")).json()["schedules"]
+    assert listed["with"] == {"pool": "rv1", "for": "8h"}
+
+
+async def test_every_mistake_is_told_at_once(admin: httpx.AsyncClient) -> None:
+    answer = await admin.post(
+        "/api/schedules",
+        json={"name": "UP", "type": "interval", "spec": "1.5h", "action": "pause", "with": {"pool": "none"}},
+    )
+    assert answer.status_code == 400
+    message = answer.json()["message"]
+    assert "name: " in message
+    assert "spec: Decimal values are not supported; write 90m" in message
+    assert "with.pool: there is no pool none" in message
+
+
+async def test_a_name_is_taken_once(admin: httpx.AsyncClient) -> None:
+    await made(admin)
+    assert (await admin.post("/api/schedules", json=NIGHTS)).status_code == 409
+
+
+async def test_what_is_changed_is_planned_anew(admin: httpx.AsyncClient) -> None:
+    await made(admin)
+    answer = await admin.patch("/api/schedules/nights", json={"spec": "30 23 * * *", "timezone": "UTC"})
+    assert (answer.status_code, answer.json()["next_run_at"]) == (200, "2026-03-01T23:30:00Z")
+    assert answer.json()["with"] == {"pool": "rv1", "for": "8h"}
+    refused = await admin.patch("/api/schedules/nights", json={"spec": "61 * * * *"})
+    assert (refused.status_code, "no cron expression" in refused.text) == (400, True)
+    assert (await admin.patch("/api/schedules/none", json={"jitter": 1})).status_code == 404
+
+
+async def test_a_disabled_schedule_says_so_and_is_not_run(
+    admin: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin)
+    off = await admin.patch("/api/schedules/nights", json={"enabled": False})
+    assert (off.json()["status"], off.json()["next_times"]) == ("disabled", [])
+    answer = await admin.post("/api/schedules/nights/run")
+    assert (answer.status_code, "disabled" in answer.text) == (409, True)
+    on = await admin.patch("/api/schedules/nights", json={"enabled": True})
+    assert on.json()["next_run_at"] == "2026-03-01T13:00:00Z"
+    kinds = await rows(database, "SELECT kind, source, who FROM events ORDER BY id")
+    assert [row["kind"] for row in kinds] == ["schedule.created", "schedule.disabled", "schedule.enabled"]
+    assert {(row["source"], row["who"]) for row in kinds} == {("admin", "Anna")}
+
+
+async def test_run_now_does_what_the_schedule_does(admin: httpx.AsyncClient, database: Database) -> None:
+    await made(admin)
+    answer = await admin.post("/api/schedules/nights/run")
+    assert (answer.status_code, answer.json()["status"], answer.json()["manual"]) == (201, "completed", True)
+    (hold,) = await rows(database, "SELECT target, why, who FROM holds")
+    assert hold == {"target": "rv1", "why": "pause", "who": "schedule nights"}
+    (shown,) = (await admin.get("/schedules.json")).json()["schedules"]
+    assert (shown["last_run_at"], shown["next_run_at"]) == ("2026-03-01T12:00:00Z", "2026-03-01T13:00:00Z")
+
+
+async def test_a_second_run_waits_for_the_first(admin: httpx.AsyncClient, clock: ManualClock) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    assert (await admin.post("/api/schedules/nights/run")).status_code == 201
+    await clock.advance(timedelta(seconds=1))
+    answer = await admin.post("/api/schedules/nights/run")
+    assert (answer.status_code, "already_running" in answer.text) == (409, True)
+    queue = (await admin.get("/queue.json")).json()
+    assert [row["status"] for row in queue["occurrences"]] == ["pending"]
+    assert "nights" in (await admin.get("/queue")).text
+
+
+async def test_only_a_failed_occurrence_is_retried(admin: httpx.AsyncClient, database: Database) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    number = (await admin.post("/api/schedules/nights/run")).json()["id"]
+    body = {"action": "retry"}
+    assert (await admin.patch(f"/api/occurrences/{number}", json=body)).status_code == 409
+    await rows(database, "UPDATE occurrences SET status = 'failed', attempts = 3, error = 'no' RETURNING 1")
+    answer = await admin.patch(f"/api/occurrences/{number}", json=body)
+    assert (answer.status_code, answer.json()["status"], answer.json()["attempts"]) == (200, "pending", 0)
+    assert (await admin.patch("/api/occurrences/999", json=body)).status_code == 404
+    assert (await admin.patch(f"/api/occurrences/{number}", json={"action": "x"})).status_code == 400
+
+
+async def test_what_the_file_says_is_changed_in_the_file(
+    admin: httpx.AsyncClient, database: Database, file: File
+) -> None:
+    process = Clockwork(database, file, AnyTime())
+    await process.run()
+    assert (await admin.patch("/api/schedules/filed", json={"spec": "@hourly"})).status_code == 409
+    assert (await admin.delete("/api/schedules/filed")).status_code == 409
+    off = await admin.patch("/api/schedules/filed", json={"enabled": False})
+    assert off.json()["enabled"] is False
+    await process.end()
+    again = Clockwork(database, file, AnyTime(), seed=2)
+    await again.run()  # a restart does not undo it
+    await again.end()
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
+
+
+async def test_a_schedule_of_the_api_is_deleted_and_its_occurrences_stay(
+    admin: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin)
+    await admin.post("/api/schedules/nights/run")
+    assert (await admin.delete("/api/schedules/nights")).status_code == 200
+    assert (await admin.get("/api/schedules/nights")).status_code == 404
+    assert len(await rows(database, "SELECT 1 FROM occurrences")) == 1
+
+
+async def test_strangers_see_whose_workflow_is_started_but_not_which(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    await admin.post("/api/schedules/nights/run")
+    for path in ("/schedules", "/schedules.json", "/api/schedules", "/api/schedules/nights", "/queue"):
+        seen = await stranger.get(path)
+        assert (seen.status_code, "acme/secret" in seen.text, "nightly.yml" in seen.text) == (
+            200,
+            False,
+            False,
+        )
+    assert "acme/secret" in (await admin.get("/schedules.json")).text
+    page = (await stranger.get("/schedules")).text
+    assert "curl -X POST" in page
+    assert "/api/schedules/nights/run" in page
+
+
+async def test_the_form_of_the_page_makes_runs_and_disables_one(app: Starlette, database: Database) -> None:
+    async with asking(app) as browser:
+        await browser.post("/login", data={"token": TOKEN, "name": "Anna", "next": "/schedules"})
+        page = (await browser.get("/schedules")).text
+        for preset in ("every 5 minutes", "hourly", "daily at midnight", "weekly on Monday"):
+            assert f"<option>{preset}</option>" in page
+        csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+        form = {"name": "weekly", "preset": "weekly on Monday", "type": "cron", "spec": "", "timezone": "UTC"}
+        form |= {"action": "pause", "with": '{"pool": "rv1", "for": "1h"}', "catchUp": "skip"}
+        assert (await browser.post("/api/schedules", data=form)).status_code == 403  # without the CSRF token
+        answer = await browser.post("/api/schedules", data={**form, "csrf": csrf, "back": "/schedules"})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/schedules")
+        assert "Mon 2026-03-02 00:00 UTC" in (await browser.get("/schedules")).text
+        own = {"csrf": csrf, "back": "/schedules"}
+        assert (await browser.post("/api/schedules/weekly/run", data=own)).status_code == 303
+        off = await browser.post("/api/schedules/weekly", data={**own, "action": "disable"})
+        assert off.status_code == 303
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
+    assert await rows(database, "SELECT status, manual FROM occurrences") == [
+        {"status": "completed", "manual": True}
+    ]
+
+
+async def test_the_lists_are_cut_into_slices(admin: httpx.AsyncClient, clock: ManualClock) -> None:
+    await made(admin)
+    for _ in range(3):
+        await admin.post("/api/schedules/nights/run")
+        await clock.advance(timedelta(minutes=1))
+    answer = await admin.get("/schedules.json?per_page=2")
+    assert len(answer.json()["occurrences"]) == 2
+    assert 'rel="next"' in answer.headers["link"]
+    assert (await admin.get("/schedules?page=0")).status_code == 400
+
+
+async def test_text_that_no_database_takes_is_refused(admin: httpx.AsyncClient) -> None:
+    body = {**NIGHTS, "action": "drain", "with": {"board": "a\x00b"}}
+    assert (await admin.post("/api/schedules", json=body)).status_code == 400
+    assert (await admin.post("/api/schedules/a%00b/run")).status_code == 404
+    assert (await admin.get("/api/schedules/a%00b")).status_code == 404
+
+
+async def test_the_document_describes_every_address_of_schedules_and_its_answers(
+    app: Starlette, admin: httpx.AsyncClient
+) -> None:
+    described = (await admin.get("/api/openapi.json")).json()
+    routes = {
+        (route.path, method.lower())
+        for route in app.routes
+        if isinstance(route, Route) and ("schedules" in route.path or "occurrences" in route.path)
+        for method in route.methods or ()
+        if method != "HEAD" and route.path != "/schedules"
+    }
+    paths = described["paths"]
+    assert routes == {
+        (path, method)
+        for path in paths
+        if "schedules" in path or "occurrences" in path
+        for method in paths[path]
+        if method != "parameters"
+    }
+
+    def check(path: str, method: str, answer: httpx.Response) -> None:
+        said = paths[path][method]["responses"][str(answer.status_code)]
+        schema = {**said["content"]["application/json"]["schema"], "components": described["components"]}
+        jsonschema.validate(answer.json(), schema)
+
+    build = {**NIGHTS, "action": "dispatch", "with": BUILD}
+    one = "/api/schedules/{name}"
+    check("/api/schedules", "post", await admin.post("/api/schedules", json=build))
+    check("/api/schedules", "post", await admin.post("/api/schedules", json=build))
+    check(f"{one}/run", "post", await admin.post("/api/schedules/nights/run"))
+    check("/api/schedules", "get", await admin.get("/api/schedules"))
+    check(one, "get", await admin.get("/api/schedules/nights"))
+    check(one, "patch", await admin.patch("/api/schedules/nights", json={"jitter": 3}))
+    check(
+        "/api/occurrences/{number}",
+        "patch",
+        await admin.patch("/api/occurrences/1", json={"action": "retry"}),
+    )
+    check(one, "delete", await admin.delete("/api/schedules/nights"))
+    check(one, "delete", await admin.delete("/api/schedules/nights"))

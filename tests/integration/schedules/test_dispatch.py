@@ -1,0 +1,278 @@
+"""Nightly builds that are started once and only once, whatever happens to the answer."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller.simulators.github import JobSpec
+from controller.simulators.github.state import Run
+from tests.integration.schedules.lives import (
+    a_schedule,
+    go_to,
+    occurrences,
+    pass_time,
+    started_again,
+    stop,
+    turn,
+)
+from tests.systems import System, a_pool, a_system
+
+HALF_PAST_ONE = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
+GIVEN = {"repo": "acme/widgets", "workflow": "nightly.yml", "ref": "main", "inputs": {"suite": "full"}}
+NIGHTLY = a_schedule("nightly", "cron", "30 1 * * *", "dispatch", given=GIVEN, catchUp="run_once")
+DISPATCH = "actions/create-workflow-dispatch"
+
+Night = Callable[[], AbstractAsyncContextManager[System]]
+
+
+@pytest.fixture
+def night(database_url: str, tmp_path: Path) -> Night:
+    """A system just before half past one, with a workflow to start."""
+
+    @asynccontextmanager
+    async def begin() -> AsyncIterator[System]:
+        async with a_system(
+            database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY]
+        ) as system:
+            system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
+            await turn(system)
+            await go_to(system, HALF_PAST_ONE)
+            yield system
+
+    return begin
+
+
+def runs(system: System) -> list[Run]:
+    return [run for run in system.github.sim.world.runs.values() if run.event == "workflow_dispatch"]
+
+
+def sent(system: System) -> int:
+    return sum(1 for each in system.github.sim.requests if each.operation == DISPATCH)
+
+
+async def only(system: System) -> dict[str, Any]:
+    (seen,) = await occurrences(system)
+    return seen
+
+
+async def last_error(system: System) -> str | None:
+    (row,) = await system.rows("SELECT last_error FROM schedules")
+    error: str | None = row["last_error"]
+    return error
+
+
+async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
+    async with night() as system:
+        await turn(system)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], seen["due_at"]) == ("completed", run.id, HALF_PAST_ONE)
+        assert seen["result"].endswith(f"/acme/widgets/actions/runs/{run.id}")
+        await system.until(system.finished([job.id for job in run.jobs]))
+        await system.step()
+        jobs = await system.rows(
+            "SELECT j.status FROM jobs j JOIN occurrences o ON o.run_id = j.run_id WHERE o.schedule = 'nightly'"
+        )
+        assert jobs == [{"status": "completed"}]
+        assert await last_error(system) is None
+
+
+async def test_a_lost_answer_is_looked_up_before_anything_is_sent_again(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after")
+        await turn(system)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"]) == ("pending", 1)
+        assert seen["retry_after"] == HALF_PAST_ONE + timedelta(minutes=1)
+        await pass_time(system, timedelta(minutes=2), 8)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
+
+
+async def test_a_request_that_never_arrived_is_sent_again(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="before")
+        await pass_time(system, timedelta(minutes=2), 8)
+        assert ((await only(system))["status"], len(runs(system)), sent(system)) == ("completed", 1, 2)
+
+
+async def test_somebody_else_s_run_of_that_minute_is_not_taken_twice(night: Night) -> None:
+    async with night() as system:
+        await turn(system)
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        for job in runs(system)[0].jobs:
+            system.github.sim.cancel_job(job.id)
+        await system.settle()
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="before")
+        await pass_time(system, timedelta(minutes=2), 8)
+        first, second = await occurrences(system)
+        assert (first["status"], second["status"]) == ("completed", "completed")
+        assert first["run_id"] != second["run_id"]
+        assert len(runs(system)) == 2
+
+
+async def test_a_server_in_trouble_is_asked_after_one_two_and_four_minutes_and_then_no_more(
+    night: Night,
+) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="down", operation=DISPATCH, status=502, times=None)
+        await turn(system)
+        waits: list[datetime] = []
+        for _ in range(40):
+            seen = await only(system)
+            if seen["status"] == "failed":
+                break
+            at = seen["retry_after"]
+            if not waits or waits[-1] != at:
+                waits.append(at)
+            await system.step(15)
+        tries = [each.at for each in system.github.sim.requests if each.operation == DISPATCH]
+        assert [at - HALF_PAST_ONE for at in tries] == [timedelta(minutes=m) for m in (0, 1, 3)]
+        assert [at - HALF_PAST_ONE for at in waits] == [timedelta(minutes=m) for m in (1, 3, 7)]
+        seen = await only(system)
+        assert (seen["status"], runs(system)) == ("failed", [])
+        assert "502" in seen["error"]
+        assert await last_error(system) == seen["error"]
+
+
+async def test_a_last_answer_that_was_lost_is_still_found(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="down", operation=DISPATCH, status=502, times=2)
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, status=502, apply=True, times=1)
+        await pass_time(system, timedelta(minutes=9), 36)
+        seen = await only(system)
+        assert (seen["status"], len(runs(system)), sent(system)) == ("completed", 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (
+            {
+                "status": 403,
+                "body": {
+                    "message": "Resource not accessible by integration",
+                    "documentation_url": "https://docs.github.com",
+                },
+            },
+            "actions: write",
+        ),
+        (
+            {"status": 404, "body": {"message": "Not Found", "documentation_url": "https://docs.github.com"}},
+            "knows no workflow nightly.yml",
+        ),
+        (
+            {
+                "status": 422,
+                "body": {
+                    "message": "Workflow does not have 'workflow_dispatch' trigger",
+                    "documentation_url": "https://docs.github.com",
+                },
+            },
+            "workflow_dispatch",
+        ),
+    ],
+    ids=["403", "404", "422"],
+)
+async def test_a_refusal_fails_at_once_and_says_what_to_change(
+    night: Night, fault: dict[str, Any], said: str
+) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="no", operation=DISPATCH, times=None, **fault)
+        await pass_time(system, timedelta(minutes=3), 6)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 1)
+        assert said in seen["error"]
+        assert said in (await last_error(system) or "")
+
+
+async def test_without_the_permission_the_schedule_says_which_one_is_missing(night: Night) -> None:
+    async with night() as system:
+        installation = system.github.sim.world.accounts["acme"].installation
+        installation.permissions = {**installation.permissions, "actions": "read"}
+        await turn(system)
+        assert "`actions: write`" in (await last_error(system) or "")
+
+
+async def test_a_repository_without_our_app_is_named(database_url: str, tmp_path: Path) -> None:
+    given = {**GIVEN, "repo": "strangers/things"}
+    schedule = a_schedule("nightly", "one_shot", "2026-03-01T12:00:00+00:00", "dispatch", given=given)
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[schedule]
+    ) as system:
+        await turn(system)
+        assert "No GitHub App of ours is installed for strangers/things" in (await last_error(system) or "")
+
+
+async def test_the_next_night_is_skipped_while_the_last_run_is_under_way(night: Night) -> None:
+    async with night() as system:
+        long = JobSpec(["rv1"], timedelta(hours=25).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        await turn(system)
+        await system.until(lambda: runs(system)[0].jobs[0].status == "in_progress")
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        first, second = await occurrences(system)
+        assert (first["status"], second["status"]) == ("completed", "skipped")
+        assert second["reason"] == "already_running"
+        await go_to(system, HALF_PAST_ONE + timedelta(days=2))
+        await turn(system)
+        assert [row["status"] for row in await occurrences(system)] == ["completed", "skipped", "completed"]
+        assert len(runs(system)) == 2
+
+
+async def test_a_process_that_died_after_the_request_leaves_a_run_that_its_successor_finds(
+    night: Night, tmp_path: Path
+) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="held", operation=DISPATCH, hold="after")
+        await system.settle()
+        await system.controller.loop.turn()
+        await system.github.sim.faults.wait_held("held")
+        await system.controller.beside.stop()  # cancelled in the middle of the request, as by a kill
+        await stop(system)
+        system.github.sim.faults.release("held", drop=True)
+        assert ((await only(system))["status"], len(runs(system))) == ("running", 1)
+        async with started_again(system, tmp_path):
+            await pass_time(system, timedelta(minutes=10), 20)
+            seen = await only(system)
+            assert (seen["status"], seen["run_id"]) == ("completed", runs(system)[0].id)
+            assert sent(system) == 1
+            assert await system.rows("SELECT 1 FROM events WHERE kind = 'schedule.reclaimed'")
+
+
+async def test_an_app_that_was_installed_anew_is_found_again(night: Night) -> None:
+    async with night() as system:
+        ids = system.queue("acme/widgets", "rv1", seconds=1)
+        await system.until(system.finished(ids))
+        system.github.sim.uninstall("acme")
+        system.github.sim.reinstall("acme")
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await system.rows("UPDATE jobs SET seen_at = %(now)s RETURNING 1", now=system.clock.now())
+        await pass_time(system, timedelta(minutes=2), 4)
+        assert (await occurrences(system))[-1]["status"] in ("completed", "skipped")
+        assert (await occurrences(system))[-1]["error"] is None
+
+
+async def test_missed_nights_that_are_made_good_wait_for_each_other(
+    database_url: str, tmp_path: Path
+) -> None:
+    schedule = {**NIGHTLY, "catchUp": "run_all_capped", "catchUpCap": 2}
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[schedule]
+    ) as system:
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
+        await turn(system)
+        await go_to(system, HALF_PAST_ONE + timedelta(days=4, hours=2))
+        for _ in range(40):
+            await system.step()
+            under_way = [run for run in runs(system) if any(job.status != "completed" for job in run.jobs)]
+            assert len(under_way) <= 1
+        statuses = [row["status"] for row in await occurrences(system)]
+        assert statuses == ["missed", "missed", "missed", "completed", "completed"]
+        assert len(runs(system)) == 2

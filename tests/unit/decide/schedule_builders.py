@@ -1,0 +1,39 @@
+"""Schedules with defaults; a test names what it is about."""
+
+from datetime import UTC, datetime, time
+from typing import Any
+
+from controller.decide.occurrences import judge_due
+from controller.domain.firings import Firing, Pressure
+from controller.domain.schedules import Action, CatchUp, Definition, Owner, Planned, QuietHours, Schedule
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+NIGHT = QuietHours(time(22, 0), time(6, 0), "UTC")
+FREE = Pressure()
+
+
+def at(text: str) -> datetime:
+    """A moment in UTC: `2026-03-02 08:00`."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def a_definition(spec: str = "0 8 * * *", kind: str = "cron", **changes: Any) -> Definition:
+    """A cron schedule that pauses a pool."""
+    return Definition("it", kind, spec, Action.PAUSE, {"pool": "rv1"}, **changes)
+
+
+def due(
+    planned: datetime | Planned | None,
+    now: datetime,
+    pressure: Pressure = FREE,
+    chance: float = 0.0,
+    **changes: Any,
+) -> Firing:
+    """What becomes of a schedule that was planned for then."""
+    enabled = changes.pop("enabled", True)
+    definition = a_definition(**changes)
+    when = Planned(planned, planned) if isinstance(planned, datetime) else planned
+    return judge_due(Schedule(definition, Owner.API, enabled, when), pressure, now, chance)
+
+
+CAPPED = CatchUp.RUN_ALL_CAPPED

@@ -1,0 +1,108 @@
+"""Spare runners: how many are made, for whom room is left, and which idle ones are kept."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controller.decide.capacity import SlotMap, free_slots
+from controller.decide.warm import (
+    Leftover,
+    Waiting,
+    WarmStep,
+    backs_off,
+    kept_by_windows,
+    replacement_wait,
+    top_up,
+)
+from controller.domain.jobs import Entity, EntityType, Scope
+from controller.domain.pools import Catalogue, Pool
+from controller.domain.schedules import Floor
+from controller.domain.sightings import Node, NodeView, PodView, Unknown
+from controller.domain.workers import Worker, WorkerStatus
+from tests.unit.decide.schedule_builders import NOON
+
+ACME = Entity(1, "acme", EntityType.ORGANIZATION)
+POOL = Pool("rv1", "rv1", (("rv1",),), "image", {"board": "rv1"})
+CATALOGUE = Catalogue((POOL,))
+FLOOR = Floor(7, "mornings", Scope("111", 5, ACME), ("rv1",), 2, NOON + timedelta(hours=2))
+
+
+def boards(count: int) -> SlotMap:
+    nodes = {f"n{n}": Node(f"n{n}", {"board": "rv1"}, True, True, False, 1) for n in range(count)}
+    return free_slots(NodeView(nodes, 1), PodView({}, 1), [], frozenset())
+
+
+def made(
+    floor: Floor = FLOOR,
+    *,
+    free: int = 4,
+    spare: int = 0,
+    cap: int | None = None,
+    held: int = 0,
+    runners: int = 9,
+    waiting: Waiting = Waiting(),  # noqa: B008 - frozen
+    probed: frozenset[str] = frozenset(),
+    barred: bool = False,
+    known: bool = True,
+) -> tuple[WarmStep, ...]:
+    """The steps for one window."""
+    slots = boards(free) if known else Unknown("the watch is broken")
+    left = Leftover(slots, Counter({1: held}), {5: runners}, probed)
+    return top_up(
+        [floor], {floor.key: spare}, left, waiting, CATALOGUE, lambda entity: cap, lambda f, p: barred, NOON
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (made(), 2),
+        (made(spare=1), 1),
+        (made(spare=2), 0),
+        (made(free=1), 1),
+        (made(cap=3, held=2), 1),
+        (made(cap=2, held=2), 0),
+        (made(runners=1), 1),
+        (made(barred=True), 0),
+        (made(known=False), 0),
+        (made(probed=frozenset({"rv1"})), 0),
+        (made(replace(FLOOR, until=NOON)), 0),
+        (made(replace(FLOOR, labels=("gone",))), 0),
+        (made(waiting=Waiting(pools=(POOL, POOL, POOL))), 1),  # room is left for three jobs that back off
+        (made(free=3, waiting=Waiting(pools=(POOL, POOL, POOL))), 0),
+        (made(waiting=Waiting(short=frozenset({"rv1"}))), 0),
+    ],
+)
+def test_spare_runners_obey_everything_that_workers_obey(steps: tuple[WarmStep, ...], expected: int) -> None:
+    assert len(steps) == expected
+    assert len({step.node for step in steps}) == expected
+
+
+@pytest.mark.parametrize(
+    ("failures", "removed", "minutes"),
+    [(1, True, 1), (2, True, 2), (3, True, 4), (9, True, 4), (9, False, 30)],
+)
+def test_what_ended_without_a_job_is_replaced_later_and_later(
+    failures: int, removed: bool, minutes: int
+) -> None:
+    floor = replace(FLOOR, failures=failures, removed=removed, failed_at=NOON)
+    wait = timedelta(minutes=minutes)
+    assert replacement_wait(floor) == wait
+    assert not backs_off(floor, NOON + wait)
+    assert backs_off(floor, NOON + wait - timedelta(seconds=1))
+
+
+def a_worker(name: str, **changes: object) -> Worker:
+    worker = Worker(name, ACME, "111", 5, ("rv1",), "rv1", "image", WorkerStatus.RUNNING, NOON)
+    return replace(worker, **changes)  # type: ignore[arg-type]
+
+
+def test_a_window_keeps_as_many_idle_workers_as_it_asks_for_and_none_where_jobs_wait() -> None:
+    workers = [a_worker(f"w{n}") for n in range(4)]
+    assert len(kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, NOON)) == 2
+    assert kept_by_windows([FLOOR], workers, frozenset({"rv1"}), CATALOGUE, NOON) == frozenset()
+    assert kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, FLOOR.until) == frozenset()
+    busy = [a_worker("busy", job_id=3), a_worker("ending", ending_reason="runner_idle")]
+    assert kept_by_windows([FLOOR], busy, frozenset(), CATALOGUE, NOON) == frozenset()
