@@ -20,7 +20,7 @@ from controller.simulators.cluster.discovery import STATIC, review
 from controller.simulators.cluster.objects import PODS, Json, uid_of, with_kind
 from controller.simulators.cluster.reads import get, list_page, selected, shown_as
 from controller.simulators.cluster.requests import Ask, RequestLog, SeenRequest, read_path
-from controller.simulators.cluster.status import ApiError, no_such_path, unauthorized
+from controller.simulators.cluster.status import ApiError, forbidden, no_such_path, unauthorized
 from controller.simulators.cluster.store import Change, Store
 from controller.simulators.cluster.watching import Watch
 from controller.simulators.cluster.writes import Writes
@@ -55,6 +55,7 @@ class Api:
         self._watches: set[Watch] = set()
         self.faults = Faults(rng)
         self.requests = RequestLog()
+        self.denied: set[str] = set()  # operations that the caller has no right to, such as `create pods`
         store.listeners.append(self._notice)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,6 +112,8 @@ class Api:
         headers = request.headers
         ask = read_path(request.method, path, query)
         ask = replace(ask, content_type=headers.get("content-type", ""), accept=headers.get("accept", ""))
+        if ask.operation in self.denied:
+            raise forbidden(ask.resource, ask.verb, ask.namespace, ask.name)
         return ask, ask.operation
 
     async def _answer(
@@ -139,11 +142,10 @@ class Api:
         except ApiError as error:
             return _refuse(error)
 
-    @staticmethod
-    def _outside(request: Request, body: bytes) -> Response:
+    def _outside(self, request: Request, body: bytes) -> Response:
         path = request.url.path
         if request.method == "POST" and path == REVIEW:
-            return _json(review(body), 201)
+            return _json(review(body, self.denied), 201)
         if request.method != "GET" or path not in STATIC:
             raise no_such_path()
         static = STATIC[path]

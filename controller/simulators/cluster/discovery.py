@@ -1,6 +1,7 @@
 """The fixed answers: version, health, discovery, and the review of one's own rights."""
 
 import json
+from collections.abc import Collection
 
 from controller.simulators.cluster.objects import RESOURCES, Json
 from controller.simulators.cluster.status import bad_request
@@ -47,17 +48,23 @@ STATIC: dict[str, Json | str] = {
 }
 
 
-def review(body: bytes) -> Json:
-    """Say that the caller may do what it asks about: whoever has the token may do everything here."""
+def review(body: bytes, denied: Collection[str]) -> Json:
+    """Say whether the caller may do what it asks about; whoever has the token may do all that is not denied."""
     try:
         asked = json.loads(body)
         spec = dict(asked["spec"])
+        attributes = dict(spec["resourceAttributes"])
     except (ValueError, KeyError, TypeError) as error:
         raise bad_request("the object provided is no SelfSubjectAccessReview") from error
+    tail = f"/{attributes['subresource']}" if attributes.get("subresource") else ""
+    allowed = f"{attributes.get('verb')} {attributes.get('resource')}{tail}" not in denied
+    status: Json = {"allowed": allowed}
+    if allowed:
+        status["reason"] = "RBAC: allowed by the simulated cluster"
     return {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
-        "metadata": {},
+        "metadata": {"creationTimestamp": None},
         "spec": spec,
-        "status": {"allowed": True},
+        "status": status,
     }

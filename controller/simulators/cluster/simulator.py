@@ -70,6 +70,10 @@ class ClusterSimulator:
         """The rules by which requests go wrong; operations read `create pods`, `watch nodes`."""
         return self._api.faults
 
+    def deny(self, *operations: str) -> None:
+        """Take rights away, such as `create pods` or `get pods/log`; what is asked answers 403 from now on."""
+        self._api.denied.update(operations)
+
     @property
     def requests(self) -> RequestLog:
         """Every request so far."""

@@ -1,0 +1,54 @@
+"""What the doctor asks the database."""
+
+import asyncio
+
+from controller.domain.checkup import DatabaseFacts
+from controller.errors import SchemaMismatch
+from controller.gateways.postgres.database import Connection, Database, identifier, store_errors
+from controller.gateways.postgres.migrate import check_schema
+
+ARRIVES_WITHIN_SECONDS = 2.0
+VERSION = "SELECT current_setting('server_version_num')::integer AS version"
+BACKEND = "SELECT pg_backend_pid() AS pid"
+RING = "SELECT pg_notify(%(channel)s, '')"
+
+
+async def examine(database: Database) -> DatabaseFacts:
+    """The facts; StoreUnavailable if the database does not answer."""
+    one, other = await database.connect(), await database.connect()
+    try:
+        with store_errors():
+            row = await (await one.execute(VERSION)).fetchone()
+            pooled = await _share_a_backend(one, other) or not await _hears(one, other, database.schema)
+    finally:
+        await one.close()
+        await other.close()
+    return DatabaseFacts(row["version"] if row else 0, await _schema_fault(database), pooled)
+
+
+async def _share_a_backend(one: Connection, other: Connection) -> bool:
+    """A pooler in transaction mode hands the backend of an idle session to the next transaction."""
+    before = await (await one.execute(BACKEND)).fetchone()
+    async with other.transaction():
+        between = await (await other.execute(BACKEND)).fetchone()
+        after = await (await one.execute(BACKEND)).fetchone()
+    return between == before or after != before
+
+
+async def _hears(one: Connection, other: Connection, schema: str) -> bool:
+    """Whether a notification reaches a session that listens."""
+    channel = f"{schema}_doctor"
+    await one.execute(b"LISTEN " + identifier(channel).as_bytes(one))
+    await other.execute(RING, {"channel": channel})
+    async with asyncio.timeout(ARRIVES_WITHIN_SECONDS * 2):
+        async for _ in one.notifies(timeout=ARRIVES_WITHIN_SECONDS, stop_after=1):
+            return True
+    return False
+
+
+async def _schema_fault(database: Database) -> str | None:
+    try:
+        await check_schema(database)
+    except SchemaMismatch as fault:
+        return str(fault)
+    return None
