@@ -108,9 +108,10 @@ async def test_missing_permissions_of_app_and_installation_are_named(
 ) -> None:
     async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
         world = system.github.sim.world
-        world.apps[int(ORGANIZATION_APP)].permissions["organization_self_hosted_runners"] = "read"
+        app = world.apps[int(ORGANIZATION_APP)]
+        app.permissions = {**app.permissions, "organization_self_hosted_runners": "read"}
         (acme,) = [each for each in world.installations.values() if each.account.login == "acme"]
-        del acme.permissions["actions"]
+        acme.permissions = {name: level for name, level in acme.permissions.items() if name != "actions"}
         seen = await visit(system, tmp_path)
         assert seen.code == 1
         assert "owners must then accept" in seen.about(
