@@ -69,7 +69,6 @@ async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
 
 async def _database(settings: Settings) -> list[Finding]:
     database = Database(settings.database_url, settings.file.database.schema_, 2)
-    await database.open()
     try:
         return judge_database(await database_checkup.examine(database))
     except StoreError as error:
@@ -77,8 +76,6 @@ async def _database(settings: Settings) -> list[Finding]:
         if "unsupported startup parameter" in str(error):
             todo = "A pooler refuses our session settings: point $DATABASE_URL at PostgreSQL itself."
         return [Finding(Level.FAULT, "database", str(error), todo)]
-    finally:
-        await database.close()
 
 
 async def _github(file: File, clock: Clock) -> list[Finding]:

@@ -30,7 +30,7 @@ class DatabaseFacts:
 
     version: int  # as 140005
     schema_fault: str | None  # why it does not serve this program
-    pooled: bool  # two sessions shared a backend, or a notification did not arrive
+    pooled: bool  # sessions shared a backend, lost their settings, or a notification did not arrive
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 import asyncio
 
+from controller import __version__
 from controller.domain.checkup import DatabaseFacts
 from controller.errors import SchemaMismatch
 from controller.gateways.postgres.database import Connection, Database, identifier, store_errors
-from controller.gateways.postgres.migrate import check_schema
+from controller.gateways.postgres.migrate import require_schema
 
 ARRIVES_WITHIN_SECONDS = 2.0
 VERSION = "SELECT current_setting('server_version_num')::integer AS version"
+SEARCH_PATH = "SELECT current_setting('search_path') AS search_path"
 BACKEND = "SELECT pg_backend_pid() AS pid"
 RING = "SELECT pg_notify(%(channel)s, '')"
 
@@ -19,11 +21,19 @@ async def examine(database: Database) -> DatabaseFacts:
     try:
         with store_errors():
             row = await (await one.execute(VERSION)).fetchone()
-            pooled = await _share_a_backend(one, other) or not await _hears(one, other, database.schema)
+            pooled = not await _keeps_settings(one, database.schema) or await _share_a_backend(one, other)
+            pooled = pooled or not await _hears(one, other, database.schema)
+            fault = None if pooled else await _schema_fault(one, database.schema)
     finally:
         await one.close()
         await other.close()
-    return DatabaseFacts(row["version"] if row else 0, await _schema_fault(database), pooled)
+    return DatabaseFacts(row["version"] if row else 0, fault, pooled)
+
+
+async def _keeps_settings(one: Connection, schema: str) -> bool:
+    """Whether what a session was opened with holds in it; poolers are often told to drop it."""
+    row = await (await one.execute(SEARCH_PATH)).fetchone()
+    return row is not None and row["search_path"] == schema
 
 
 async def _share_a_backend(one: Connection, other: Connection) -> bool:
@@ -46,9 +56,9 @@ async def _hears(one: Connection, other: Connection, schema: str) -> bool:
     return False
 
 
-async def _schema_fault(database: Database) -> str | None:
+async def _schema_fault(connection: Connection, schema: str) -> str | None:
     try:
-        await check_schema(database)
+        await require_schema(connection, schema, __version__)
     except SchemaMismatch as fault:
         return str(fault)
     return None
