@@ -30,6 +30,7 @@ from controller.gateways.kubernetes.connection import connect
 from controller.gateways.postgres import checkup as database_checkup
 from controller.gateways.postgres.database import Database
 from controller.ports import Clock
+from controller.reconcile.outside import Outside
 from controller.settings import File, Pool, Settings, WebhookMode
 from controller.telemetry.metrics import Metrics
 
@@ -79,7 +80,7 @@ async def _database(settings: Settings) -> list[Finding]:
 
 
 async def _github(file: File, clock: Clock) -> list[Finding]:
-    async with github_of(file, clock, Metrics()) as github:
+    async with github_of(file, clock, Metrics(), Outside(clock)) as github:
         parts = [_app(github, kind, app_id, file, clock) for kind, app_id in file.apps_by_type.items()]
         return [finding for found in await asyncio.gather(*parts) for finding in found]
 

@@ -1,8 +1,8 @@
 """The fixed answers: version, health, discovery, and the review of one's own rights."""
 
 import json
-from collections.abc import Collection
 
+from controller.simulators.cluster.access import Account
 from controller.simulators.cluster.objects import RESOURCES, Json
 from controller.simulators.cluster.status import bad_request
 
@@ -48,23 +48,20 @@ STATIC: dict[str, Json | str] = {
 }
 
 
-def review(body: bytes, denied: Collection[str]) -> Json:
-    """Say whether the caller may do what it asks about; whoever has the token may do all that is not denied."""
+def review(account: Account, body: bytes) -> Json:
+    """Say whether the caller may do what it asks about."""
     try:
         asked = json.loads(body)
         spec = dict(asked["spec"])
-        attributes = dict(spec["resourceAttributes"])
-    except (ValueError, KeyError, TypeError) as error:
+        about = {key: str(value) for key, value in (spec.get("resourceAttributes") or {}).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise bad_request("the object provided is no SelfSubjectAccessReview") from error
-    tail = f"/{attributes['subresource']}" if attributes.get("subresource") else ""
-    allowed = f"{attributes.get('verb')} {attributes.get('resource')}{tail}" not in denied
-    status: Json = {"allowed": allowed}
-    if allowed:
-        status["reason"] = "RBAC: allowed by the simulated cluster"
+    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+    allowed = account.may(about.get("verb", ""), resource, about.get("namespace", ""))
     return {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
-        "metadata": {"creationTimestamp": None},
+        "metadata": {},
         "spec": spec,
-        "status": status,
+        "status": {"allowed": allowed},
     }

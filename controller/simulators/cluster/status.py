@@ -65,14 +65,6 @@ def not_found(resource: Resource, name: str) -> ApiError:
     return ApiError(404, "NotFound", message, {"name": name, "kind": resource.plural})
 
 
-def forbidden(resource: Resource, verb: str, namespace: str | None, name: str | None) -> ApiError:
-    """403 for a right that the caller does not have, as RBAC words it."""
-    what = f'{resource.plural} "{name}"' if name else resource.plural
-    where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-    message = f'{what} is forbidden: User "simulated" cannot {verb} resource "{resource.plural}" in API group ""{where}'
-    return ApiError(403, "Forbidden", message, {"name": name or "", "kind": resource.plural})
-
-
 def no_such_path() -> ApiError:
     """404 for a path the server does not know."""
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})

@@ -1,6 +1,7 @@
 """`switchboard doctor` against the simulators and real PostgreSQL: all well, and one thing wrong at a time."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ import pytest
 
 from controller.app import World
 from controller.doctor import run_doctor
-from controller.domain.checkup import RIGHTS
+from controller.domain.checkup import RIGHTS, Right
 from controller.domain.sightings import Pod, PodView
 from controller.ports import Secret
 from controller.settings import Settings
+from controller.simulators.cluster import Behaviour
+from controller.simulators.cluster.access import Rule
 from tests.systems import BOARD_LABEL, System, a_pool, a_system
 from tests.worlds import ORGANIZATION_APP
 
@@ -30,6 +33,16 @@ class Visit:
         """The one finding that holds these words."""
         (found,) = [line for line in self.lines if words in line]
         return found
+
+
+def grant(system: System, rights: Sequence[Right]) -> None:
+    """Leave the controller with these rights alone."""
+    namespace = system.file.kubernetes.namespace
+    rules = [
+        Rule((one.verb,), (str(one).partition(" ")[2],), namespace if one.namespaced else "")
+        for one in rights
+    ]
+    system.cluster.add_account("cluster-token", "switchboard", rules)
 
 
 def pods_of(system: System) -> list[Pod]:
@@ -71,11 +84,25 @@ async def test_a_missing_right_is_named_with_the_role_that_lacks_it(
     database_url: str, tmp_path: Path, right: Any
 ) -> None:
     async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
-        system.cluster.deny(str(right))
+        grant(system, [each for each in RIGHTS if each != right])
         seen = await visit(system, tmp_path)
         assert seen.code == 1
         line = seen.about(f"may not {right}")
         assert ("ClusterRole" if right.resource == "nodes" else "Role") in line
+
+
+async def test_with_exactly_the_rights_that_are_looked_for_everything_works(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}) as system:
+        grant(system, RIGHTS)
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(crash=1))
+        await system.until(system.finished(system.queue("acme/widgets", "rv1", jobs=6, seconds=20)))
+        for _ in range(30):
+            await system.step(900)  # past the grace of ended pods, and every sweep
+        assert system.cluster.requests.times(status=403) == 0
+        verbs = {each.operation for each in system.cluster.requests}
+        assert {str(right) for right in RIGHTS} >= verbs
 
 
 async def test_a_pod_that_the_api_server_refuses_is_found_without_making_one(
