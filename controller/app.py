@@ -19,8 +19,9 @@ from starlette.routing import BaseRoute
 from controller.decide.breaker import Breakers
 from controller.domain.auth import AuthAttempt
 from controller.domain.constants import SHUTDOWN_LIMIT
+from controller.domain.explain import explain
 from controller.domain.status import NoLoop
-from controller.errors import StoreUnavailable
+from controller.errors import ConfigError, StoreUnavailable
 from controller.gateways.clock import SystemClock
 from controller.gateways.github.client import Observation
 from controller.gateways.github.gateway import GitHubGateway
@@ -73,10 +74,14 @@ from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
 from controller.web.admin import Admin
 from controller.web.api import api_routes
+from controller.web.explain_text import describe_explanation
+from controller.web.queue import NEVER_SEEN
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from controller.web.schedules import ScheduleViews, schedule_routes
+from controller.web.search import JobId, SomeId, read_search
 from controller.web.serving import serving
+from controller.web.shown import show_explained
 from controller.web.status import StatusPages
 from controller.web.webhook import Receiver, webhook_routes
 
@@ -116,6 +121,8 @@ async def serve(
     world = world or World()
     stop = stop or _stop_on_signals()
     metrics = Metrics()
+    if parts.controller and settings.file.web.private and settings.admin_token is None:
+        raise ConfigError(["$SWITCHBOARD_ADMIN_TOKEN: not set; with `web.private` nobody could sign in"])
     async with AsyncExitStack() as stack:
         database = await _open(stack, settings, settings.file.database.max_connections)
         await _wait_for_schema(database, world.clock, stop)
@@ -187,7 +194,7 @@ async def open_controller(
     async with AsyncExitStack() as stack:
         auth = AuthWatch(AuthAttemptStore(database), world.clock)
         outside = Outside(world.clock)
-        github = await stack.enter_async_context(_github(file, world.clock, metrics, outside, auth.note))
+        github = await stack.enter_async_context(github_of(file, world.clock, metrics, outside, auth.note))
         cluster = await stack.enter_async_context(_cluster(file, world, bell.ring))
         clock, rng = world.clock, world.rng
         jobs, workers = JobStore(database), WorkerStore(database)
@@ -282,9 +289,11 @@ class _Bell:
 
 
 @asynccontextmanager
-async def _github(
+async def github_of(
     file: File, clock: Clock, metrics: Metrics, outside: Outside, on_auth: Callable[[AuthAttempt], None]
 ) -> AsyncIterator[GitHubGateway]:
+    """The way to GitHub, as the settings' Apps."""
+
     def observe(seen: Observation) -> None:
         outside.heard(seen.operation, seen.installation_id, seen.code)
         metrics.github_requests_total.labels(seen.operation, seen.code).inc()
@@ -374,7 +383,7 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
         await check_schema(database)
         outside = Outside(world.clock)
         github = await stack.enter_async_context(
-            _github(settings.file, world.clock, metrics, outside, lambda attempt: None)
+            github_of(settings.file, world.clock, metrics, outside, lambda attempt: None)
         )
         cluster = await stack.enter_async_context(_cluster(settings.file, world, lambda: None))
         async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
@@ -396,4 +405,21 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
             await beside.idle()
             plan = await demand.plan()
     print(describe_plan(plan, world.clock.now()))
+    return 0
+
+
+async def print_explanation(settings: Settings, job: str, say: Callable[[str], None] = print) -> int:
+    """Print why a job is not running, from the same stored rows as pages and API; 1 if it is not known."""
+    sought = read_search(job, settings.file.names.stem)
+    if not isinstance(sought, JobId | SomeId):
+        say("That is neither the id of a job nor the address of one on GitHub.")
+        return 1
+    async with AsyncExitStack() as stack:
+        database = await _open(stack, settings, 1)
+        await check_schema(database)
+        story = await PageStore(database).job(sought.number)
+    if story is None:
+        say(NEVER_SEEN)
+        return 1
+    say(describe_explanation(show_explained(explain(sought.number, story, full=True))))
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from controller import __version__, app
 from controller.demo import run_demo
+from controller.doctor import run_doctor
 from controller.domain.durations import parse_duration
 from controller.errors import ConfigError, ControllerError
 from controller.settings import Settings, environment, load_settings
@@ -49,6 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     migrate = _command(commands, "migrate", "apply the database migrations", _migrate)
     migrate.add_argument("--wait", action="store_true", help="wait for the database to come up")
     _command(commands, "plan", "dry run: what the next iteration would do", _plan)
+    explain = _command(commands, "explain", "why a job is not running", _explain)
+    explain.add_argument("job", metavar="JOB", help="the job's id, or its address on GitHub")
+    _command(commands, "doctor", "check everything that must be right before a job can run", _doctor)
     demo = _command(commands, "demo", "the whole system on embedded parts", _demo)
     demo.add_argument("--speed", type=_speed, default=10.0, help="how many times as fast (default 10)")
     demo.add_argument("--for", dest="duration", type=_duration, help="end after this long, e.g. 60s")
@@ -64,7 +68,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=what, description=what)
     command.add_argument("--config", type=Path, metavar="FILE", help="settings (else $SWITCHBOARD_CONFIG)")
-    default = "console" if name in ("plan", "demo", "migrate") else "json"
+    default = "console" if name in ("plan", "demo", "migrate", "explain", "doctor") else "json"
     command.add_argument("--log-format", choices=("json", "console"), default=default)
     command.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     command.set_defaults(run=run)
@@ -103,6 +107,14 @@ async def _migrate(given: argparse.Namespace) -> int:
 
 async def _plan(given: argparse.Namespace) -> int:
     return await app.print_plan(_settings(given, DATABASE))
+
+
+async def _explain(given: argparse.Namespace) -> int:
+    return await app.print_explanation(_settings(given, DATABASE), given.job)
+
+
+async def _doctor(given: argparse.Namespace) -> int:
+    return await run_doctor(_settings(given, DATABASE))
 
 
 async def _demo(given: argparse.Namespace) -> int:

@@ -36,6 +36,7 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
     clock = ScaledClock(speed)
     rng = random.Random(SEED)  # noqa: S311 -- the fleet's dice, no secret
     webhook_secret, cluster_token = secrets.token_hex(16), secrets.token_hex(16)
+    admin_token = os.environ.get("SWITCHBOARD_ADMIN_TOKEN", "").strip() or secrets.token_hex(16)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="switchboard-demo-")))
         os.chmod(directory, 0o755)  # noqa: S103 -- PostgreSQL may run as another user; keys inside are 0600
@@ -59,7 +60,10 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
         if file is None:
             raise ConfigError(mistakes)
         settings = Settings(
-            file=file, database_url=Secret(database_url), webhook_secrets=(Secret(webhook_secret),)
+            file=file,
+            database_url=Secret(database_url),
+            webhook_secrets=(Secret(webhook_secret),),
+            admin_token=Secret(admin_token),
         )
         database = Database(settings.database_url, file.database.schema_, 2)
         await migrate(database, clock.now())
@@ -75,7 +79,8 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
 
         def on_serving(url: str) -> None:
             github.webhook_url = f"{url}/webhook"
-            print(f"\n  Switchboard is at {url}/   ({speed:g} × real time; Ctrl-C ends it)\n", flush=True)
+            print(f"\n  Switchboard is at {url}/   ({speed:g} × real time; Ctrl-C ends it)", flush=True)
+            print(f"  Sign in at {url}/login with the token {admin_token}\n", flush=True)
             for work in (traffic.run(), trouble(cluster, clock), watchman.run()):
                 stack.push_async_callback(_end, asyncio.create_task(work))
             if duration is not None:

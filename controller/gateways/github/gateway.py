@@ -9,6 +9,7 @@ from typing import Any, Self
 import httpx
 
 from controller.domain.auth import AuthAttempt
+from controller.domain.checkup import AppFacts, InstallationFacts
 from controller.domain.jobs import LabelSet, Scope
 from controller.domain.schedules import StartedRun
 from controller.domain.sightings import (
@@ -18,7 +19,7 @@ from controller.domain.sightings import (
     Runner,
     RunSighting,
 )
-from controller.gateways.github import deliveries, dispatches, jobs
+from controller.gateways.github import checkup, deliveries, dispatches, jobs
 from controller.gateways.github.app_auth import AppKeys
 from controller.gateways.github.callers import Ask, Callers
 from controller.gateways.github.client import Client, Deadlines, Observation
@@ -133,6 +134,14 @@ class GitHubGateway:
     async def get_delivery(self, app_id: str, delivery_id: int) -> DeliverySighting:
         """One delivery with its payload."""
         return await deliveries.get_delivery(self._callers.app(app_id), delivery_id)
+
+    async def get_app(self, app_id: str) -> AppFacts:
+        """An App as GitHub describes it to its key."""
+        return await checkup.get_app(self._callers.app(app_id), app_id)
+
+    async def list_installations(self, app_id: str) -> tuple[InstallationFacts, ...]:
+        """Where an App is installed, every page."""
+        return await checkup.list_installations(self._callers.app(app_id), self._listing)
 
     def budget(self, installation_id: int) -> Budget:
         """What the last answers said; no request is made."""

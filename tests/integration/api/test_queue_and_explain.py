@@ -6,8 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
+from controller.app import print_explanation
 from controller.domain.reasons import EXPLANATIONS, Skip
+from controller.ports import Secret
+from controller.settings import File, Settings
 from controller.web.wording import in_figures
+from tests.integration.web_pages.conftest import SETTINGS
 from tests.integration.web_pages.seeding import Seed, ago
 
 
@@ -70,6 +74,14 @@ async def test_an_empty_queue_says_where_to_look(stranger: httpx.AsyncClient) ->
     assert "Nothing waits" in (await stranger.get("/queue")).text
 
 
+async def command(database_url: str, job: str) -> tuple[int, list[str]]:
+    """What `switchboard explain` prints, and its exit code."""
+    settings = Settings(file=File.model_validate(SETTINGS), database_url=Secret(database_url))
+    said: list[str] = []
+    code = await print_explanation(settings, job, said.append)
+    return code, "\n".join(said).splitlines()
+
+
 async def told(client: httpx.AsyncClient, job_id: int) -> dict[str, Any]:
     """What the API explains; the page and its twin must say the same."""
     explained: dict[str, Any] = (await client.get(f"/api/jobs/{job_id}/explain")).json()
@@ -80,7 +92,7 @@ async def told(client: httpx.AsyncClient, job_id: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("skip", list(Skip))
 async def test_every_skip_reason_is_told_in_the_words_of_the_table(
-    stranger: httpx.AsyncClient, seed: Seed, skip: Skip
+    stranger: httpx.AsyncClient, seed: Seed, database_url: str, skip: Skip
 ) -> None:
     await seed.job(1, skip_reason=skip.value, skip_since=ago(minutes=3), skip_detail={"board": "rv1"})
     explained = await told(stranger, 1)
@@ -97,6 +109,17 @@ async def test_every_skip_reason_is_told_in_the_words_of_the_table(
         "message": "",
     }
     assert known.sentence in unescape((await stranger.get("/jobs/1")).text)
+    for asked in ("1", "https://github.com/example-org/llvm/actions/runs/77/job/1?pr=3"):
+        assert await command(database_url, asked) == (
+            0,
+            [
+                f"Job 1 is pending ({skip.value}).",
+                known.sentence,
+                "  board: rv1",
+                "  since: 2026-03-01T11:57:00Z",
+                f"→ {known.next_step}",
+            ],
+        )
 
 
 async def test_a_job_we_ignored_is_answered_from_its_events(stranger: httpx.AsyncClient, seed: Seed) -> None:
@@ -130,6 +153,23 @@ async def test_of_a_private_repository_a_stranger_learns_numbers_and_an_admin_wo
     assert "project-x" not in str(await told(stranger, 9))
     assert (await admin.get("/api/jobs/1/explain")).json()["detail"] == secret
     assert "project-x" in (await admin.get("/api/jobs/9/explain")).text
+
+
+@pytest.mark.parametrize("job", ["7", "x", "https://github.com/a/b/actions/runs/5", ""])
+async def test_the_command_fails_for_what_is_no_job_or_was_never_delivered(
+    database_url: str, job: str
+) -> None:
+    code, said = await command(database_url, job)
+    assert code == 1
+    assert said
+
+
+async def test_the_command_answers_for_ignored_jobs_too(database_url: str, seed: Seed) -> None:
+    detail = {"labels": ["riscv"], "nearest": ["riscv-rvv"], "private": True}
+    await seed.event("workflow_job.queued", job_id=9, outcome="ignored_no_label", detail=detail)
+    code, said = await command(database_url, "9")
+    assert code == 0
+    assert "Your labels [riscv] match no pool. Nearest: [riscv-rvv]." in said
 
 
 @pytest.mark.parametrize("job", ["7", "x", "-1", "0", str(2**63), "1" * 40])

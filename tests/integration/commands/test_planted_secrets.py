@@ -92,7 +92,8 @@ def every_path(ground: Ground) -> list[str]:
     settings = load_settings(None, ground.environment, needs=frozenset())
     clock = SystemClock()
     store = PageStore(Database(settings.database_url, settings.file.database.schema_, 1))
-    deps = PageDeps(store, clock, NoLoop(clock.now()), settings.file, lambda: (b"", ""), Admin(None, clock))
+    admin = Admin(settings.admin_token, clock)
+    deps = PageDeps(store, clock, NoLoop(clock.now()), settings.file, lambda: (b"", ""), admin)
     return [route.path for route in page_routes(deps)]
 
 

@@ -1,0 +1,178 @@
+"""`switchboard doctor`: look at everything that must be right before a job can run, and say what to do.
+
+    settings ─▶ database ─▶ Apps, installations, deliveries ─▶ rights ─▶ a runner pod by dry run ─▶ boards
+
+It changes nothing. One part that does not answer is a finding, and the others are looked at all the same.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
+
+from controller.app import World, github_of
+from controller.decide.checkup import (
+    judge_app,
+    judge_boards,
+    judge_database,
+    judge_deliveries,
+    judge_installations,
+    judge_pod,
+    judge_rights,
+    judge_secrets,
+)
+from controller.domain.checkup import ADVERTISING, RIGHTS, Finding, Level
+from controller.domain.jobs import Entity, EntityType
+from controller.domain.orders import PodOrder
+from controller.errors import ClusterError, ConfigError, ControllerError, GitHubError, StoreError
+from controller.gateways.github.gateway import GitHubGateway
+from controller.gateways.kubernetes.checkup import ClusterCheckup
+from controller.gateways.kubernetes.connection import connect
+from controller.gateways.postgres import checkup as database_checkup
+from controller.gateways.postgres.database import Database
+from controller.ports import Clock
+from controller.reconcile.outside import Outside
+from controller.settings import File, Pool, Settings, WebhookMode
+from controller.telemetry.metrics import Metrics
+
+DELIVERIES_BACK = timedelta(hours=1)
+NAME_OF_SPECIMEN = "0doctor00"  # nine letters and digits, as of every runner
+MARKS = {Level.OK: "ok   ", Level.WARN: "warn ", Level.FAULT: "FAULT"}
+
+
+async def run_doctor(
+    settings: Settings, world: World | None = None, say: Callable[[str], None] = print
+) -> int:
+    """Print every finding as it is made; 1 if there is a fault."""
+    faults = 0
+    async for finding in examine(settings, world or World()):
+        faults += finding.level is Level.FAULT
+        say(show(finding))
+    say("Everything that was looked at is in order." if not faults else f"{faults} to mend.")
+    return 1 if faults else 0
+
+
+def show(finding: Finding) -> str:
+    """A finding as a line, and what to do as a second one."""
+    line = f"{MARKS[finding.level]}  {finding.area}: {finding.seen}"
+    return f"{line}\n         → {finding.todo}" if finding.todo else line
+
+
+async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
+    """All findings, part by part."""
+    token = settings.admin_token.reveal() if settings.admin_token else None
+    secrets, private = len(settings.webhook_secrets), settings.file.web.private
+    for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private):
+        yield finding
+    for part in (_database(settings), _github(settings.file, world.clock), _cluster(settings.file, world)):
+        for finding in await part:
+            yield finding
+
+
+async def _database(settings: Settings) -> list[Finding]:
+    database = Database(settings.database_url, settings.file.database.schema_, 2)
+    try:
+        return judge_database(await database_checkup.examine(database))
+    except StoreError as error:
+        todo = "Check $DATABASE_URL, that the server runs, and that this network reaches it."
+        if "unsupported startup parameter" in str(error):
+            todo = "A pooler refuses our session settings: point $DATABASE_URL at PostgreSQL itself."
+        return [Finding(Level.FAULT, "database", str(error), todo)]
+
+
+async def _github(file: File, clock: Clock) -> list[Finding]:
+    async with github_of(file, clock, Metrics(), Outside(clock), lambda attempt: None) as github:
+        parts = [_app(github, kind, app_id, file, clock) for kind, app_id in file.apps_by_type.items()]
+        return [finding for found in await asyncio.gather(*parts) for finding in found]
+
+
+async def _app(
+    github: GitHubGateway, kind: EntityType, app_id: str, file: File, clock: Clock
+) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        app = await github.get_app(app_id)
+        found += judge_app(kind, app)
+        found += judge_installations(kind, app, await github.list_installations(app_id))
+        now = clock.now()
+        deliveries = await github.list_deliveries(app_id, now - DELIVERIES_BACK)
+        push = file.webhook is WebhookMode.PUSH
+        found += judge_deliveries(app_id, deliveries, now, push=push)
+    except GitHubError as error:
+        todo = f"Check `github.apps.{kind.value}`: the id, its key file, and that {file.github.api_url} is reached."
+        found.append(Finding(Level.FAULT, f"App {app_id}", str(error), todo))
+    return found
+
+
+async def _cluster(file: File, world: World) -> list[Finding]:
+    place = file.kubernetes
+    try:
+        client = await connect(world.kubeconfig)
+    except ConfigError as error:
+        todo = "Run it in a pod of the cluster, or set $KUBECONFIG."
+        return [Finding(Level.FAULT, "cluster", mistake, todo) for mistake in error.mistakes]
+    async with client:
+        cluster = ClusterCheckup(client, place.namespace, place.resource)
+        rights = await _told("rbac", lambda: _rights(cluster, file))
+        pods = [await _try_pod(cluster, specimen(file, pool), pool.name) for pool in file.pools]
+        boards = await _told("boards", lambda: _boards(cluster, file))
+    return [*rights, *pods, *boards]
+
+
+async def _rights(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
+    wanted = [*RIGHTS, ADVERTISING] if file.boards.advertise else list(RIGHTS)
+    allowed = await asyncio.gather(*(cluster.may(right) for right in wanted))
+    return judge_rights(zip(wanted, allowed, strict=True), file.kubernetes.namespace)
+
+
+async def _try_pod(cluster: ClusterCheckup, order: PodOrder, pool: str) -> Finding:
+    try:
+        await cluster.try_pod(order)
+    except ClusterError as error:
+        return judge_pod(pool, str(error))
+    return judge_pod(pool, None)
+
+
+async def _boards(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
+    place = file.kubernetes
+    return judge_boards(await cluster.nodes(), file.catalogue.pools, place.board_label, place.resource)
+
+
+async def _told(area: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> list[Finding]:
+    """The findings of one part; that it does not answer is one too."""
+    try:
+        return list(await look())
+    except ControllerError as error:
+        todo = "Check that the API server is reached, and who we are there: `kubectl auth whoami`."
+        return [Finding(Level.FAULT, area, str(error), todo)]
+
+
+def specimen(file: File, pool: Pool) -> PodOrder:
+    """The pod that a job of nobody in particular would get."""
+    kind, app_id = next(iter(file.apps_by_type.items()))
+    storage = pool.ephemeral_storage
+    return PodOrder(
+        name=f"{file.names.stem}-{NAME_OF_SPECIMEN}",
+        instance=file.instance,
+        image=pool.image,
+        pool=pool.name,
+        board=pool.board,
+        entity=Entity(1, "doctor", kind),
+        app_id=app_id,
+        installation_id=1,
+        labels=pool.label_sets[0],
+        board_label=file.kubernetes.board_label,
+        resource=file.kubernetes.resource,
+        repo="doctor/specimen",
+        image_pull_policy=pool.pull_policy,
+        image_pull_secrets=pool.image_pull_secrets,
+        node_selector=pool.node_selector,
+        tolerations=pool.tolerations,
+        env=pool.env,
+        requests=pool.resources.get("requests", {}),
+        limits=pool.resources.get("limits", {}),
+        ephemeral_request=storage.request if storage else None,
+        ephemeral_limit=storage.limit if storage else None,
+        active_deadline_seconds=int(file.timings.pod_active_deadline.total_seconds()),
+        privileged=pool.privileged,
+        host_network=pool.host_network,
+    )

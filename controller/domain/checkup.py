@@ -1,0 +1,79 @@
+"""What `switchboard doctor` looks at, and what it finds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad a finding is; only a fault makes the command fail."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: where, what was seen, and what to do about it."""
+
+    level: Level
+    area: str
+    seen: str
+    todo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    """What the database says of itself."""
+
+    version: int  # as 140005
+    schema_fault: str | None  # why it does not serve this program
+    pooled: bool  # sessions shared a backend, lost their settings, or a notification did not arrive
+
+
+@dataclass(frozen=True, slots=True)
+class AppFacts:
+    """A GitHub App as it describes itself."""
+
+    app_id: str
+    slug: str
+    permissions: Mapping[str, str] = field(default_factory=dict)
+    events: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationFacts:
+    """One installation of an App."""
+
+    installation_id: int
+    login: str
+    kind: str  # Organization or User
+    suspended_at: datetime | None = None
+    permissions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """Something that the controller asks of the Kubernetes API."""
+
+    verb: str
+    resource: str
+    subresource: str = ""
+    namespaced: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}{f'/{self.subresource}' if self.subresource else ''}"
+
+
+# Exactly what gateways/kubernetes does.
+RIGHTS = (
+    *(Right(verb, "pods") for verb in ("get", "list", "watch", "create", "patch", "delete")),
+    Right("get", "pods", "log"),
+    *(Right(verb, "secrets") for verb in ("create", "patch", "list", "delete")),
+    Right("list", "events"),
+    Right("list", "nodes", namespaced=False),
+    Right("watch", "nodes", namespaced=False),
+)
+ADVERTISING = Right("patch", "nodes", "status", namespaced=False)

@@ -1,0 +1,59 @@
+"""What the doctor asks the API server: our rights, whether it would take a runner pod, the nodes. Nothing is made."""
+
+from datetime import timedelta
+from typing import Any
+
+from kubernetes.aio.client import ApiClient
+
+from controller.domain.checkup import Right
+from controller.domain.orders import PodOrder
+from controller.domain.sightings import Node
+from controller.gateways.kubernetes.parse import parse_node
+from controller.gateways.kubernetes.pod import make_pod
+from controller.gateways.kubernetes.watch import PAGE
+from controller.gateways.kubernetes.wire import Call, Wire, path
+
+DEADLINE = timedelta(seconds=10)
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class ClusterCheckup:
+    """Questions that change nothing; ClusterError if they are not answered."""
+
+    def __init__(self, api_client: ApiClient, namespace: str, resource: str) -> None:
+        self._wire = Wire(api_client, DEADLINE)
+        self._namespace = namespace
+        self._resource = resource
+
+    async def may(self, right: Right) -> bool:
+        """Whether the API server grants a right."""
+        attributes: dict[str, Any] = {"group": "", "verb": right.verb, "resource": right.resource}
+        if right.subresource:
+            attributes["subresource"] = right.subresource
+        if right.namespaced:
+            attributes["namespace"] = self._namespace
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        answer = await self._wire.fetch(Call(f"review of {right}", "POST", REVIEWS, body=body))
+        return (answer.get("status") or {}).get("allowed") is True
+
+    async def try_pod(self, order: PodOrder) -> None:
+        """Have a runner pod judged by admission and validation without making it; ClusterError if it is refused."""
+        where = path("namespaces", self._namespace, "pods")
+        call = Call(f"pod of pool {order.pool}", "POST", where, {"dryRun": "All"}, make_pod(order))
+        await self._wire.fetch(call)
+
+    async def nodes(self) -> list[Node]:
+        """All nodes, every page."""
+        query: dict[str, str | int] = {"limit": PAGE}
+        found: list[Node] = []
+        while True:
+            page = await self._wire.fetch(Call("list nodes", "GET", path("nodes"), query))
+            found += [parse_node(raw, self._resource) for raw in page.get("items") or ()]
+            more = (page.get("metadata") or {}).get("continue")
+            if not more:
+                return found
+            query["continue"] = more

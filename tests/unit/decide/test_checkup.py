@@ -1,0 +1,160 @@
+"""What the doctor makes of the facts: both sides of every rule, and a next step for whatever is wrong."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controller.decide.checkup import (
+    judge_app,
+    judge_boards,
+    judge_database,
+    judge_deliveries,
+    judge_installations,
+    judge_pod,
+    judge_rights,
+    judge_secrets,
+)
+from controller.domain.checkup import RIGHTS, AppFacts, DatabaseFacts, Finding, InstallationFacts, Level
+from controller.domain.jobs import EntityType
+from controller.domain.pools import Pool
+from controller.domain.sightings import DeliverySighting, Node
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LABEL, RESOURCE = "riseproject.dev/board", "riseproject.com/runner"
+ORGANIZATION = EntityType.ORGANIZATION
+FULL = {"organization_self_hosted_runners": "write", "administration": "write", "actions": "read"}
+
+
+def worst(findings: Sequence[Finding]) -> Level:
+    """The worst of them; whatever is not in order says what to do."""
+    assert findings
+    assert all(finding.todo for finding in findings if finding.level is not Level.OK)
+    order = [Level.OK, Level.WARN, Level.FAULT]
+    return max((finding.level for finding in findings), key=order.index)
+
+
+@pytest.mark.parametrize(
+    ("token", "secrets", "private", "level"),
+    [
+        ("x" * 16, 1, False, Level.OK),
+        ("x" * 15, 1, False, Level.WARN),
+        (None, 1, False, Level.WARN),
+        (None, 1, True, Level.FAULT),
+        ("x" * 16, 0, True, Level.WARN),
+    ],
+)
+def test_secrets(token: str | None, secrets: int, private: bool, level: Level) -> None:
+    assert worst(judge_secrets(admin_token=token, webhook_secrets=secrets, private=private)) is level
+
+
+@pytest.mark.parametrize(
+    ("facts", "level"),
+    [
+        (DatabaseFacts(140_000, None, pooled=False), Level.OK),
+        (DatabaseFacts(130_021, None, pooled=False), Level.FAULT),
+        (DatabaseFacts(160_000, "the database is empty", pooled=False), Level.FAULT),
+        (DatabaseFacts(160_000, None, pooled=True), Level.FAULT),
+    ],
+)
+def test_databases(facts: DatabaseFacts, level: Level) -> None:
+    assert worst(judge_database(facts)) is level
+
+
+@pytest.mark.parametrize(
+    ("kind", "permissions", "events", "level"),
+    [
+        (ORGANIZATION, FULL, ("workflow_job",), Level.OK),
+        (ORGANIZATION, {**FULL, "actions": "write"}, ("workflow_job",), Level.OK),
+        (ORGANIZATION, {**FULL, "administration": "read"}, ("workflow_job",), Level.OK),
+        (EntityType.USER, {**FULL, "administration": "read"}, ("workflow_job",), Level.FAULT),
+        (ORGANIZATION, {**FULL, "organization_self_hosted_runners": "read"}, ("workflow_job",), Level.FAULT),
+        (ORGANIZATION, {}, ("workflow_job",), Level.FAULT),
+        (ORGANIZATION, FULL, ("push",), Level.FAULT),
+    ],
+)
+def test_apps(kind: EntityType, permissions: dict[str, str], events: tuple[str, ...], level: Level) -> None:
+    assert worst(judge_app(kind, AppFacts("111", "app", permissions, events))) is level
+
+
+@pytest.mark.parametrize(
+    ("changes", "level"),
+    [
+        ({}, Level.OK),
+        ({"kind": "User"}, Level.WARN),
+        ({"suspended_at": NOW}, Level.WARN),
+        ({"permissions": {}}, Level.FAULT),
+    ],
+)
+def test_installations(changes: dict[str, Any], level: Level) -> None:
+    facts: dict[str, Any] = {
+        "installation_id": 1,
+        "login": "acme",
+        "kind": "Organization",
+        "permissions": FULL,
+    }
+    found = judge_installations(ORGANIZATION, AppFacts("111", "app"), [InstallationFacts(**facts | changes)])
+    assert worst(found) is level
+
+
+def test_an_app_that_is_installed_nowhere_gets_no_jobs() -> None:
+    assert worst(judge_installations(ORGANIZATION, AppFacts("111", "app"), [])) is Level.WARN
+
+
+def a_delivery(number: int, *, ok: bool, minutes: float = 1, guid: str | None = None) -> DeliverySighting:
+    """A delivery of some minutes ago."""
+    at = NOW - timedelta(minutes=minutes)
+    return DeliverySighting(number, guid or str(number), "workflow_job", "queued", at, ok)
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "push", "level"),
+    [
+        ([a_delivery(1, ok=True)], True, Level.OK),
+        ([a_delivery(1, ok=True), a_delivery(2, ok=False)], True, Level.WARN),
+        ([a_delivery(1, ok=False)], True, Level.FAULT),
+        ([a_delivery(1, ok=False)], False, Level.OK),
+        ([a_delivery(1, ok=False, guid="g"), a_delivery(2, ok=True, guid="g")], True, Level.OK),
+        ([a_delivery(1, ok=False, minutes=60)], True, Level.FAULT),
+        ([a_delivery(1, ok=False, minutes=61)], True, Level.WARN),
+        ([], True, Level.WARN),
+    ],
+)
+def test_deliveries(deliveries: list[DeliverySighting], push: bool, level: Level) -> None:
+    assert worst(judge_deliveries("111", deliveries, NOW, push=push)) is level
+
+
+def test_every_right_that_is_refused_has_its_line() -> None:
+    assert worst(judge_rights([(right, True) for right in RIGHTS], "default")) is Level.OK
+    assert len(judge_rights([(right, False) for right in RIGHTS], "default")) == len(RIGHTS)
+
+
+def test_pods() -> None:
+    assert judge_pod("rv1", None).level is Level.OK
+    assert worst([judge_pod("rv1", "422 Invalid")]) is Level.FAULT
+
+
+def a_board(name: str, board: str, **changes: Any) -> Node:
+    """A good board."""
+    fields: dict[str, Any] = {"ready": True, "schedulable": True, "unreachable": False, "slots": 1}
+    return Node(name=name, labels={LABEL: board}, **fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "level"),
+    [
+        ([a_board("one", "rv1")], Level.OK),
+        ([a_board("one", "rv1"), a_board("two", "rv1", slots=0)], Level.WARN),
+        ([a_board("one", "rv1"), a_board("two", "other")], Level.WARN),
+        ([a_board("one", "rv1"), a_board("two", "rv1", ready=False)], Level.OK),
+        ([a_board("one", "rv1", slots=0)], Level.FAULT),
+        ([a_board("one", "rv1", ready=False)], Level.FAULT),
+        ([a_board("one", "rv1", schedulable=False)], Level.FAULT),
+        ([a_board("one", "rv1", unreachable=True)], Level.FAULT),
+        ([], Level.FAULT),
+    ],
+)
+def test_boards(nodes: list[Node], level: Level) -> None:
+    pools = [Pool("rv1", "rv1", (("rv1",),), "image", {LABEL: "rv1"})]
+    assert worst(judge_boards(nodes, pools, LABEL, RESOURCE)) is level
