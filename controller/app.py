@@ -38,6 +38,7 @@ from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
+from controller.reconcile.advertise import Advertise, withdraw_slots
 from controller.reconcile.beside import Beside
 from controller.reconcile.boards import BoardWatch
 from controller.reconcile.breakers import BreakerWatch
@@ -180,6 +181,7 @@ async def open_controller(
         def held() -> frozenset[str]:
             return demand.held
 
+        advertise = Advertise(file, cluster, beside)
         boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
         sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
         steps = [
@@ -189,6 +191,7 @@ async def open_controller(
             Step("breakers", breakers.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
+            Step("advertise", advertise.run),
         ]
 
         async def next_due(now: datetime) -> datetime | None:
@@ -297,6 +300,16 @@ async def migrate_database(settings: Settings, *, wait: bool) -> int:
             await clock.sleep(DATABASE_RETRY)
     applied = await migrate(database, clock.now())
     print("\n".join(f"applied {name}" for name in applied) or "nothing to apply")
+    return 0
+
+
+async def withdraw_boards(settings: Settings, world: World | None = None) -> int:
+    """Take every slot off the boards that a controller has offered with `boards.advertise`."""
+    async with _cluster(settings.file, world or World(), lambda: None) as cluster:
+        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
+            await cluster.synced()
+        names = await withdraw_slots(cluster)
+    print("\n".join(f"withdrawn from {name}" for name in names) or "no board offers a slot of ours")
     return 0
 
 

@@ -49,6 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     migrate = _command(commands, "migrate", "apply the database migrations", _migrate)
     migrate.add_argument("--wait", action="store_true", help="wait for the database to come up")
     _command(commands, "plan", "dry run: what the next iteration would do", _plan)
+    boards = _command(commands, "boards", "what the controller wrote onto the boards' nodes", _boards)
+    boards.add_argument(
+        "--withdraw", action="store_true", required=True, help="take the slots of boards.advertise off again"
+    )
     demo = _command(commands, "demo", "the whole system on embedded parts", _demo)
     demo.add_argument("--speed", type=_speed, default=10.0, help="how many times as fast (default 10)")
     demo.add_argument("--for", dest="duration", type=_duration, help="end after this long, e.g. 60s")
@@ -64,7 +68,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=what, description=what)
     command.add_argument("--config", type=Path, metavar="FILE", help="settings (else $SWITCHBOARD_CONFIG)")
-    default = "console" if name in ("plan", "demo", "migrate") else "json"
+    default = "console" if name in ("plan", "demo", "migrate", "boards") else "json"
     command.add_argument("--log-format", choices=("json", "console"), default=default)
     command.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     command.set_defaults(run=run)
@@ -103,6 +107,10 @@ async def _migrate(given: argparse.Namespace) -> int:
 
 async def _plan(given: argparse.Namespace) -> int:
     return await app.print_plan(_settings(given, DATABASE))
+
+
+async def _boards(given: argparse.Namespace) -> int:
+    return await app.withdraw_boards(_settings(given, frozenset()))
 
 
 async def _demo(given: argparse.Namespace) -> int:
