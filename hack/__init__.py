@@ -1,0 +1,1 @@
+"""Tools of the workshop: they are not part of the program."""

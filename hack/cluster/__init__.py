@@ -1,0 +1,1 @@
+"""A real Kubernetes for tests, on a bare Linux machine without Docker."""
