@@ -29,6 +29,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{- /* The same with more labels, which win: (list context labels). */}}
+{{- define "switchboard.labelled" -}}
+{{- merge (deepCopy (index . 1)) (include "switchboard.labels" (index . 0) | fromYaml) | toYaml -}}
+{{- end }}
+
+{{- /* Of pods: nothing that changes with every version, so that an upgrade restarts only what it changes. */}}
+{{- define "switchboard.podLabels" -}}
+{{- merge (include "switchboard.selector" . | fromYaml) .Values.commonLabels | toYaml -}}
+{{- end }}
+
 {{- define "switchboard.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
