@@ -30,12 +30,14 @@ from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.breakers import BreakerStore
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.demand import DemandStore
+from controller.gateways.postgres.heartbeats import HeartbeatStore
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.jobs import JobStore
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
 from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
+from controller.gateways.postgres.retention import RetentionStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
 from controller.reconcile.advertise import Advertise, withdraw_slots
@@ -44,10 +46,12 @@ from controller.reconcile.boards import BoardWatch
 from controller.reconcile.breakers import BreakerWatch
 from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
+from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step
 from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
+from controller.reconcile.retention import Prune
 from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
@@ -183,6 +187,8 @@ async def open_controller(
 
         advertise = Advertise(file, cluster, beside)
         boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
+        heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, held, clock, file.catalogue)
+        prune = Prune(file.retention, RetentionStore(database), clock, beside)
         sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
         steps = [
             Step("pull_deliveries", pull.run),
@@ -192,6 +198,8 @@ async def open_controller(
             Step("demand_match", demand.run),
             Step("boards", boards.run),
             Step("advertise", advertise.run),
+            Step("heartbeats", heartbeats.run),
+            Step("prune", prune.run),
         ]
 
         async def next_due(now: datetime) -> datetime | None:

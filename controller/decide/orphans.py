@@ -1,10 +1,12 @@
 """OrphanSweep: rows whose pod is gone, and pods whose row has ended or is lost. Pure.
 
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
-server itself said 404 after a minute. An unknown view ends nothing.
+server itself said 404 after a minute. An unknown view ends nothing; workers that it has kept silent for more than two
+heartbeats are asked for by name.
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from controller.domain.changes import (
     Adopt,
@@ -17,7 +19,7 @@ from controller.domain.changes import (
     PodGone,
     WorkerChange,
 )
-from controller.domain.constants import CACHE_GRACE
+from controller.domain.constants import CACHE_GRACE, HEARTBEAT_EVERY, SILENT_AT_ONCE, SILENT_BEATS
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodView, Unknown
@@ -28,7 +30,7 @@ from controller.domain.workers import Worker
 def find_orphans(view: View) -> Decided:
     """Say which rows end for want of a pod, and which pods have no business any more."""
     if isinstance(view.pods, Unknown):
-        return Decided()
+        return _ask_for_silent(view)
     changes: list[WorkerChange] = []
     effects: list[Effect] = []
     for worker in view.workers.values():
@@ -47,6 +49,21 @@ def find_orphans(view: View) -> Decided:
         if row is None and adopted is not None:
             changes.append(Adopt(adopted, pod.created_at, pod.resource_version))
     return Decided(tuple(changes), tuple(effects))
+
+
+def _ask_for_silent(view: View) -> Decided:
+    """Without a view: end those for which the API server said 404, ask for those silent longest."""
+    held = [w for w in view.live if w.holds_pod and w.name not in view.in_flight]
+    changes = [change for worker in held if worker.name in view.absent for change in _end(worker, view)]
+    silent = [
+        w for w in held if w.name not in view.absent and _silence(w, view) > HEARTBEAT_EVERY * SILENT_BEATS
+    ]
+    silent.sort(key=lambda worker: (_silence(worker, view), worker.name), reverse=True)
+    return Decided(tuple(changes), tuple(AskForPod(worker.name) for worker in silent[:SILENT_AT_ONCE]))
+
+
+def _silence(worker: Worker, view: View) -> timedelta:
+    return view.now - (worker.heartbeat_at or worker.created_at)
 
 
 def _gone(worker: Worker, view: View, pods: PodView) -> bool:

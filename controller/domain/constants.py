@@ -50,6 +50,9 @@ QUEUED_SWEEP_REPOS = timedelta(hours=24)
 
 # the process
 HEARTBEAT_EVERY = timedelta(seconds=60)
+SILENT_BEATS = 2  # a worker silent for longer is asked for by name
+SILENT_AT_ONCE = 20  # so that a broken watch does not become a flood of requests
+PRUNE_EVERY = timedelta(hours=1)
 HEALTH_LIMIT = timedelta(minutes=5)
 SHUTDOWN_LIMIT = timedelta(seconds=30)
 CALL_DEADLINE = timedelta(seconds=30)

@@ -10,7 +10,17 @@ from controller.ports.outside import (
     Random,
     Secret,
 )
-from controller.ports.store import Boards, Breakers, Deliveries, Demand, Jobs, LockedWorkers, Workers
+from controller.ports.store import (
+    Boards,
+    Breakers,
+    Deliveries,
+    Demand,
+    Heartbeats,
+    Jobs,
+    LockedWorkers,
+    Retention,
+    Workers,
+)
 
 __all__ = [
     "Boards",
@@ -22,10 +32,12 @@ __all__ = [
     "Deliveries",
     "Demand",
     "GitHub",
+    "Heartbeats",
     "JitRunner",
     "Jobs",
     "LockedWorkers",
     "Random",
+    "Retention",
     "Secret",
     "Workers",
 ]

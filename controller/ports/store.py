@@ -12,6 +12,7 @@ from controller.domain.boards import Board
 from controller.domain.changes import JobChange, WorkerChange
 from controller.domain.deliveries import Delivery, Outcome
 from controller.domain.endings import Ending
+from controller.domain.heartbeats import Beat, PoolSnapshot
 from controller.domain.holds import Hold
 from controller.domain.jobs import Job, Scope
 from controller.domain.reasons import Reason
@@ -141,6 +142,36 @@ class Breakers(Protocol):
 
     async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:
         """Make the breaker's holds exactly these."""
+        ...
+
+
+class Heartbeats(Protocol):
+    """What a heartbeat reads and writes."""
+
+    async def workers(self) -> list[Worker]:
+        """The workers that may be seen."""
+        ...
+
+    async def beat(
+        self, beats: Sequence[Beat], pools: Sequence[PoolSnapshot], epoch: int, now: datetime
+    ) -> None:
+        """Update the live workers in place and append a row for each pool."""
+        ...
+
+
+class Retention(Protocol):
+    """What retention removes, batch by batch; each call says how many rows it took."""
+
+    async def forget_events(self, before: datetime, epoch: int) -> int:
+        """Remove events from before then, but for those of installations."""
+        ...
+
+    async def forget_snapshots(self, before: datetime, epoch: int) -> int:
+        """Remove snapshots from before then."""
+        ...
+
+    async def forget_failure_logs(self, before: datetime, epoch: int) -> int:
+        """Remove log lines and events of workers that failed before then."""
         ...
 
 

@@ -22,8 +22,6 @@ class JobStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    PENDING = f"SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id"
-
     DUE = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status IN ('pending', 'running') AND poll_at <= %(now)s
     ORDER BY poll_at LIMIT %(limit)s

@@ -1,0 +1,43 @@
+"""Heartbeats: once a minute, every live worker that is seen and the slots of every pool; a step of the loop."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from controller.decide.capacity import free_slots
+from controller.decide.heartbeats import find_beats, snapshot_pools
+from controller.domain.constants import HEARTBEAT_EVERY
+from controller.domain.pools import Catalogue
+from controller.domain.sightings import Unknown
+from controller.ports import Clock, Cluster, Heartbeats
+
+
+class HeartbeatWatch:
+    """One step of the loop."""
+
+    def __init__(
+        self,
+        rows: Heartbeats,
+        cluster: Cluster,
+        held: Callable[[], frozenset[str]],
+        clock: Clock,
+        catalogue: Catalogue,
+    ) -> None:
+        self._rows = rows
+        self._cluster = cluster
+        self._held = held
+        self._clock = clock
+        self._catalogue = catalogue
+        self._beat_at: datetime | None = None
+
+    async def run(self, epoch: int) -> None:
+        """Beat if a minute has passed; an unknown view is a missed beat, never an empty one."""
+        now = self._clock.now()
+        if self._beat_at is not None and now - self._beat_at < HEARTBEAT_EVERY:
+            return
+        pods, nodes = self._cluster.pods(), self._cluster.nodes()
+        if isinstance(pods, Unknown) or isinstance(nodes, Unknown):
+            return
+        beats = tuple(find_beats(await self._rows.workers(), pods))
+        slots = free_slots(nodes, pods, (), self._held())
+        await self._rows.beat(beats, tuple(snapshot_pools(slots, self._catalogue)), epoch, now)
+        self._beat_at = now
