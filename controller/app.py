@@ -56,6 +56,7 @@ from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from controller.web.serving import serving
@@ -100,7 +101,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         database = await _open(stack, settings, settings.file.database.max_connections)
         await _wait_for_schema(database, world.clock, stop)
-        intake = Intake(database, settings.file.catalogue)
+        intake = Intake(database, settings.file.catalogue, Milestones(metrics).note)
         routes: list[BaseRoute] = []
         handlers: dict[Any, Any] = {}
         loop: Loop | None = None
@@ -235,7 +236,7 @@ async def _github(file: File, clock: Clock, metrics: Metrics) -> AsyncIterator[G
     def observe(seen: Observation) -> None:
         metrics.github_requests_total.labels(seen.operation, seen.code).inc()
         if seen.installation_id is not None and seen.remaining is not None:
-            metrics.github_rate_limit_remaining.labels(str(seen.installation_id)).set(seen.remaining)
+            metrics.budgets.see(seen.installation_id, seen.remaining, clock.now())
 
     group = RunnerGroup(
         file.runner_group, file.github.runner_group_visibility, file.github.allow_public_repositories

@@ -21,7 +21,9 @@ SETTINGS = "config"
 Schema = dict[str, Any]
 
 # A schema has no words of its own; of two ways that both fail, the reader is told both.
-NO_IMAGE = "an image. Build and push one: make image IMAGE=REPOSITORY:TAG, then --set image.repository=REPOSITORY"
+NO_IMAGE = (
+    "an image. Build and push one: make image IMAGE=REPOSITORY:TAG, then --set image.repository=REPOSITORY"
+)
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 LIMITS: Mapping[str, Schema] = {
     "image.repository": {"anyOf": [{"minLength": 1}, {"const": NO_IMAGE}]},

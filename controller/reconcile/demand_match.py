@@ -73,7 +73,7 @@ class DemandMatch:
             probing=self._probing(),
             fair=self._file.scheduling == "fair",
         )
-        self._gauges.show(seen, now)
+        self._gauges.show(seen, situation.slots, now)
         return match_demand(situation), held
 
     def _share(self, entity: Entity) -> Share:

@@ -12,7 +12,8 @@ from functools import partial
 import structlog
 
 from controller.decide.jobs import judge_missing, judge_run, judge_sighting, needs_run, put_off
-from controller.domain.changes import Complete, FailJob, JobChange
+from controller.decide.milestones import reached_by_repair
+from controller.domain.changes import FailJob, JobChange
 from controller.domain.constants import CLEANUP_ONLY_SHARE
 from controller.domain.jobs import Job, JobStatus
 from controller.domain.reasons import JobFailure
@@ -22,6 +23,7 @@ from controller.ports import Budget, Clock, GitHub, Jobs
 from controller.reconcile.beside import Beside
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 
 log = structlog.get_logger()
 
@@ -39,7 +41,7 @@ class SyncJobs:
         self._jobs = jobs
         self._github = github
         self._clock = clock
-        self._metrics = metrics
+        self._milestones = Milestones(metrics)
         self._beside = beside
         self._places = asyncio.Semaphore(AT_ONCE)
 
@@ -57,12 +59,12 @@ class SyncJobs:
                 runs[(job.installation_id, job.repo, job.run_id)].append(job)
         looks = await asyncio.gather(*(self._look(jobs, epoch) for jobs in runs.values()))
         changes = [change for look in looks for change in look]
+        asked = {job.job_id: job for job in due}
         applied = await self._jobs.apply(changes, epoch, self._clock.now())
         for moved in applied:
             log.info("job.repaired", job_id=moved.job_id, change=type(moved).__name__)
-            if isinstance(moved, Complete | FailJob):
-                conclusion = moved.conclusion if isinstance(moved, Complete) else moved.reason.value
-                self._metrics.jobs_finished_total.labels(_pool(due, moved.job_id), conclusion or "").inc()
+            for milestone in reached_by_repair(asked[moved.job_id], moved):
+                self._milestones.note(milestone)
         return bool(applied)
 
     async def _look(self, jobs: Sequence[Job], epoch: int) -> list[JobChange]:
@@ -140,7 +142,3 @@ def repair_allowed(budget: Budget) -> bool:
     if budget.blocked_until is not None:
         return False
     return not budget.limit or budget.remaining >= budget.limit * CLEANUP_ONLY_SHARE
-
-
-def _pool(jobs: Sequence[Job], job_id: int) -> str:
-    return next((job.pool or "" for job in jobs if job.job_id == job_id), "")
