@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from controller.ports import Clock
+from controller.simulators.cluster.access import Account
 from controller.simulators.cluster.discovery import STATIC, review
 from controller.simulators.cluster.objects import PODS, Json, uid_of, with_kind
 from controller.simulators.cluster.reads import get, list_page, selected, shown_as
@@ -50,7 +51,7 @@ class Api:
         self._store = store
         self._writes = writes
         self._clock = clock
-        self._token = token
+        self.accounts = {token: Account("admin")}
         self._read_log = read_log
         self._watches: set[Watch] = set()
         self.faults = Faults(rng)
@@ -103,15 +104,22 @@ class Api:
     def _understand(self, request: Request) -> tuple[Ask | None, str]:
         """What is asked, and its name for faults; None for the few paths outside the core API."""
         path = request.url.path
-        if request.headers.get("authorization") != f"Bearer {self._token}":
-            raise unauthorized()
+        account = self._account(request)
         if not path.startswith("/api/v1/"):
             return None, f"{request.method.lower()} {path}"
         query = dict(request.query_params)
         headers = request.headers
         ask = read_path(request.method, path, query)
+        account.check(ask)
         ask = replace(ask, content_type=headers.get("content-type", ""), accept=headers.get("accept", ""))
         return ask, ask.operation
+
+    def _account(self, request: Request) -> Account:
+        """Whose token it is."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme != "Bearer" or token not in self.accounts:
+            raise unauthorized()
+        return self.accounts[token]
 
     async def _answer(
         self, request: Request, ask: Ask | None, operation: str, rule: Rule | None
@@ -139,11 +147,10 @@ class Api:
         except ApiError as error:
             return _refuse(error)
 
-    @staticmethod
-    def _outside(request: Request, body: bytes) -> Response:
+    def _outside(self, request: Request, body: bytes) -> Response:
         path = request.url.path
         if request.method == "POST" and path == REVIEW:
-            return _json(review(body), 201)
+            return _json(review(self._account(request), body), 201)
         if request.method != "GET" or path not in STATIC:
             raise no_such_path()
         static = STATIC[path]

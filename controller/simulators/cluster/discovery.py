@@ -2,6 +2,7 @@
 
 import json
 
+from controller.simulators.cluster.access import Account
 from controller.simulators.cluster.objects import RESOURCES, Json
 from controller.simulators.cluster.status import bad_request
 
@@ -47,17 +48,20 @@ STATIC: dict[str, Json | str] = {
 }
 
 
-def review(body: bytes) -> Json:
-    """Say that the caller may do what it asks about: whoever has the token may do everything here."""
+def review(account: Account, body: bytes) -> Json:
+    """Say whether the caller may do what it asks about."""
     try:
         asked = json.loads(body)
         spec = dict(asked["spec"])
-    except (ValueError, KeyError, TypeError) as error:
+        about = {key: str(value) for key, value in (spec.get("resourceAttributes") or {}).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise bad_request("the object provided is no SelfSubjectAccessReview") from error
+    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+    allowed = account.may(about.get("verb", ""), resource, about.get("namespace", ""))
     return {
         "kind": "SelfSubjectAccessReview",
         "apiVersion": "authorization.k8s.io/v1",
         "metadata": {},
         "spec": spec,
-        "status": {"allowed": True},
+        "status": {"allowed": allowed},
     }

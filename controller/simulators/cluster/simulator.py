@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import yaml
 
 from controller.ports import Clock
+from controller.simulators.cluster.access import Account, Rule
 from controller.simulators.cluster.api import Api
 from controller.simulators.cluster.control import Control
 from controller.simulators.cluster.crew import Crew
@@ -97,6 +98,10 @@ class ClusterSimulator:
     def add_namespace(self, name: str) -> None:
         """Make a namespace."""
         self._writes.add(NAMESPACES, "", {"metadata": {"name": name}, "status": {"phase": "Active"}})
+
+    def add_account(self, token: str, name: str, rules: Sequence[Rule]) -> None:
+        """Let someone in who may do only so much."""
+        self._api.accounts[token] = Account(name, rules)
 
     def add_board(
         self, name: str, labels: Mapping[str, str], slots: int = 1, taints: Sequence[Mapping[str, str]] = ()

@@ -1,6 +1,7 @@
 """The simulator's own means: faults, the log of requests, and the remote control."""
 
 import asyncio
+import json
 
 import httpx
 import pytest
@@ -8,7 +9,13 @@ import yaml
 
 from controller.simulators.cluster import ClusterSimulator
 from tests.contract.cluster.conftest import TOKEN, Api, Cluster
-from tests.contract.cluster.objects import BOARD, Json, a_pod, a_secret, owner_of
+from tests.contract.cluster.objects import BOARD, Json, a_pod, a_secret
+
+
+@pytest.fixture
+def api(simulated_api: Api) -> Api:
+    """Only the simulator has these means."""
+    return simulated_api
 
 
 async def post(cluster: Cluster, command: str, **arguments: object) -> Json:
@@ -46,33 +53,20 @@ async def test_a_request_is_held_until_it_is_released(api: Api, sim: ClusterSimu
     assert (await patching).json()["metadata"]["labels"] == {"a": "b"}
 
 
+async def test_bookmarks_are_sent_when_told(api: Api, sim: ClusterSimulator) -> None:
+    query = {"watch": "true", "allowWatchBookmarks": "true"}
+    async with api.client.stream("GET", api.path("pods"), params=query) as answer:
+        await sim.settle()
+        sim.send_bookmarks()
+        assert json.loads(await anext(answer.aiter_lines()))["type"] == "BOOKMARK"
+
+
 async def test_a_dropped_watch_breaks_in_the_middle(api: Api, sim: ClusterSimulator) -> None:
     async with api.client.stream("GET", api.path("pods"), params={"watch": "true"}) as answer:
         sim.drop_watches()
         with pytest.raises(httpx.RemoteProtocolError):
             await answer.aread()
     assert sim.open_watches == 0
-
-
-async def test_what_a_pod_owns_goes_with_it(cluster: Cluster) -> None:
-    pod = await cluster.api.create("pods", a_pod("one"))
-    await cluster.api.create("secrets", a_secret("one", owner=pod))
-    await cluster.api.create("secrets", a_secret("two"))
-    await cluster.sim.settle()
-    assert await cluster.api.get("secrets", "one") is not None
-    await cluster.api.client.delete(cluster.api.path("pods", "one"))
-    await cluster.sim.settle()
-    assert await cluster.api.get("secrets", "one") is None
-    assert await cluster.api.get("secrets", "two") is not None
-
-
-async def test_what_is_given_to_an_owner_that_is_gone_goes_too(cluster: Cluster) -> None:
-    pod = await cluster.api.create("pods", a_pod("one"))
-    await cluster.api.client.delete(cluster.api.path("pods", "one"))
-    await cluster.api.create("secrets", a_secret("one"))
-    await cluster.api.patch("secrets", "one", {"metadata": {"ownerReferences": [owner_of(pod)]}})
-    await cluster.sim.settle()
-    assert await cluster.api.get("secrets", "one") is None
 
 
 async def test_another_process_can_drive_the_cluster(cluster: Cluster) -> None:

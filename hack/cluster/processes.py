@@ -1,0 +1,93 @@
+"""Child processes that never outlive their parent: each is started with a log file and ended by its own id."""
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PATIENCE = 10.0  # seconds to end in good order
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How a process is started, also when it is started again."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+
+class Processes:
+    """The processes by name, in the order in which they were first started."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._commands: dict[str, Command] = {}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a process; what it writes goes to a file of its name."""
+        self._commands[name] = Command(arguments, {**os.environ, **(environment or {})})
+        self.start_again(name)
+
+    def start_again(self, name: str) -> None:
+        """Start a process that was stopped, as it was started before."""
+        command = self._commands[name]
+        with (self._logs / f"{name}.log").open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                command.arguments,
+                env=command.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent,
+            )
+
+    def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
+        """End a process and wait for it; by force if it takes too long."""
+        process = self._running.pop(name, None)
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def stop_all(self) -> None:
+        """End everything, the last started first."""
+        for name in reversed(list(self._running)):
+            self.stop(name)
+
+    def ended(self) -> dict[str, int]:
+        """The processes that ended by themselves, with their exit codes."""
+        codes = {name: process.poll() for name, process in self._running.items()}
+        return {name: code for name, code in codes.items() if code is not None}
+
+    def tail(self, name: str, lines: int = 20) -> str:
+        """The last lines that a process wrote."""
+        log = self._logs / f"{name}.log"
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+    def reap(self) -> None:
+        """Collect the dead who were left to us: containers' shims, when we are the first process of a namespace."""
+        own = {process.pid for process in self._running.values()}
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None or found.si_pid in own:
+                return
+            os.waitpid(found.si_pid, 0)
+
+
+def _die_with_parent() -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

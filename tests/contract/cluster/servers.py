@@ -1,0 +1,81 @@
+"""The two API servers that the suite is held against, behind one face: the simulated one and a real one."""
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+import yaml
+
+from controller.simulators.cluster import ClusterSimulator
+from controller.simulators.cluster.access import Rule
+from hack.cluster.client import Cluster as RealCluster
+from tests.contract.cluster.objects import Json
+
+ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+
+
+class Server(Protocol):
+    """What a test can do to an API server besides speaking to it."""
+
+    async def compact(self) -> None:
+        """Make it forget everything but the present."""
+
+    async def token(self, namespace: str, verbs: Sequence[str], resources: Sequence[str]) -> str:
+        """The token of someone who may do only this, in this namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The simulator."""
+
+    sim: ClusterSimulator
+
+    async def compact(self) -> None:
+        """Make it forget everything but the present."""
+        self.sim.compact()
+
+    async def token(self, namespace: str, verbs: Sequence[str], resources: Sequence[str]) -> str:
+        """The token of someone who may do only this."""
+        user = f"system:serviceaccount:{namespace}:limited"
+        self.sim.add_account("limited", user, [Rule(verbs, resources, namespace)])
+        return "limited"
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A kube-apiserver."""
+
+    cluster: RealCluster
+    client: httpx.AsyncClient
+
+    async def compact(self) -> None:
+        """Make etcd forget everything but the present."""
+        self.cluster.compact()
+
+    async def token(self, namespace: str, verbs: Sequence[str], resources: Sequence[str]) -> str:
+        """The token of a service account with one role."""
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        named: Json = {"metadata": {"name": "limited"}}
+        rule = {"apiGroups": [""], "verbs": list(verbs), "resources": list(resources)}
+        subject = {"kind": "ServiceAccount", "name": "limited", "namespace": namespace}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "limited"}
+        for path, body in (
+            (accounts, named),
+            (f"{ROLES}/{namespace}/roles", {**named, "rules": [rule]}),
+            (f"{ROLES}/{namespace}/rolebindings", {**named, "roleRef": role, "subjects": [subject]}),
+        ):
+            (await self.client.post(path, json=body)).raise_for_status()
+        answer = await self.client.post(f"{accounts}/limited/token", json={"spec": {}})
+        return str(answer.raise_for_status().json()["status"]["token"])
+
+
+def client_of(kubeconfig: Path) -> httpx.AsyncClient:
+    """A client with the rights of a kubeconfig of ours."""
+    content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
+    cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
+    trusted = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    headers = {"authorization": f"Bearer {user['token']}"}
+    return httpx.AsyncClient(base_url=cluster["server"], headers=headers, verify=trusted, timeout=20)
