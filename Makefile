@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check lock clean
+.PHONY: help setup demo test unit check chart chart-schema image lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,19 @@ check: setup ## lint, formatting, types, layers
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
+
+chart: setup ## the chart, the alerts and the image: rendered, evaluated, installed on a real API server
+	$(BIN)/python -m pytest tests/chart
+
+chart-schema: setup ## write the chart's values.schema.json anew after a change of its values or of the settings
+	$(BIN)/python -m hack.chart_schema
+
+# The first of these that there is; `make CONTAINERS=podman image` to choose.
+CONTAINERS ?= $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool)),$(tool))))
+IMAGE ?= switchboard:dev
+image: ## the program's image, as IMAGE=repository:tag, with docker, podman or buildah
+	@test -n "$(CONTAINERS)" || { echo "docker, podman or buildah is needed to build an image" >&2; exit 1; }
+	$(CONTAINERS) build --file deploy/Dockerfile --tag $(IMAGE) .
 
 lock: ## pin the dependencies anew after a change of pyproject.toml
 	hack/lock.sh

@@ -11,6 +11,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from hack.cluster.control_plane import PROGRAMS as CONTROL_PLANE
+from hack.cluster.programs import cannot_have
+
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 
@@ -22,8 +27,14 @@ def embedded_postgres_missing() -> str | None:
     return None
 
 
+def chart_tools_missing() -> str | None:
+    """What is missing to render, install and evaluate what the chart holds, if anything."""
+    return cannot_have("helm", "promtool", *CONTROL_PLANE)
+
+
 # Tiers that are not named here need nothing.
 PARTS: dict[str, Callable[[], str | None]] = {
+    "chart": chart_tools_missing,
     "integration": embedded_postgres_missing,
 }
 
