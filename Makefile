@@ -8,10 +8,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check chart chart-schema image lock clean
+.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench chart chart-schema image lock \
+	clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.program ## the virtualenv .venv with the program and the development tools
 	@echo "Set up: $(BIN)/switchboard"
@@ -20,7 +21,7 @@ demo: setup ## the whole system on embedded parts, pages on port 8080
 	$(BIN)/switchboard demo
 
 test: setup ## every test that this machine has the parts for, in random order
-	$(BIN)/python hack/run_tests.py
+	$(BIN)/python -m hack.run_tests
 
 unit: setup ## the tests that need nothing, in seconds
 	$(BIN)/python -m pytest tests/unit
@@ -32,7 +33,7 @@ check: setup ## lint, formatting, types, layers
 	$(BIN)/lint-imports
 
 chart: setup ## the chart, the alerts and the image: rendered, evaluated, installed on a real API server
-	$(BIN)/python -m pytest tests/chart
+	$(BIN)/python -m hack.run_tests chart
 
 chart-schema: setup ## write the chart's values.schema.json anew after a change of its values or of the settings
 	$(BIN)/python -m hack.chart_schema
@@ -43,6 +44,24 @@ IMAGE ?= switchboard:dev
 image: ## the program's image, as IMAGE=repository:tag, with docker, podman or buildah
 	@test -n "$(CONTAINERS)" || { echo "docker, podman or buildah is needed to build an image" >&2; exit 1; }
 	$(CONTAINERS) build --file deploy/Dockerfile --tag $(IMAGE) .
+
+e2e: setup ## the tests on a real cluster, at full size; the first time its programs are built (10 to 20 minutes)
+	SWITCHBOARD_E2E_FULL=1 $(BIN)/python -m hack.run_tests e2e
+
+cluster-up: setup ## a real cluster on this machine, without Docker; tells its KUBECONFIG
+	@$(BIN)/python -m hack.cluster up
+
+cluster-down: setup ## take it down
+	@$(BIN)/python -m hack.cluster down
+
+kind-up: ## a kind cluster with boards, for those with Docker; tells how to run the e2e tests on it
+	hack/kind/up.sh
+
+kind-down: ## take it down
+	kind delete cluster --name switchboard
+
+bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick)
+	$(BIN)/python -m hack.bench $(BENCH)
 
 lock: ## pin the dependencies anew after a change of pyproject.toml
 	hack/lock.sh

@@ -1,7 +1,7 @@
 """Run every tier of tests whose parts this machine has, and say in one line what is left out and why.
 
-A tier is a folder under tests/. Where $CI is set a missing part is a failure, so that nothing is skipped unseen.
-Arguments are handed on to pytest.
+A tier is a folder under tests/; arguments that name tiers choose them, the others are handed on to pytest. Where $CI is
+set a missing part is a failure, so that nothing is skipped unseen.
 """
 
 import importlib.util
@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from hack.cluster.control_plane import PROGRAMS as CONTROL_PLANE
-from hack.cluster.programs import cannot_have
+from hack.cluster.client import cannot_start, given_kubeconfig, prepare
+from hack.cluster.programs import CannotBuild, cannot_have, program
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
+CHART_TOOLS = ("helm", "promtool")
 
 
 def embedded_postgres_missing() -> str | None:
@@ -27,15 +26,51 @@ def embedded_postgres_missing() -> str | None:
     return None
 
 
+def api_server_missing() -> str | None:
+    """What is missing for tests on a real API server, if anything; what can be built is built."""
+    return _built(boards=False)
+
+
+def cluster_missing() -> str | None:
+    """What is missing for tests on a real cluster, if anything; what can be built or installed is."""
+    if given_kubeconfig() is not None:
+        return embedded_postgres_missing()
+    return embedded_postgres_missing() or _built(boards=True)
+
+
 def chart_tools_missing() -> str | None:
-    """What is missing to render, install and evaluate what the chart holds, if anything."""
-    return cannot_have("helm", "promtool", *CONTROL_PLANE)
+    """What is missing to render, evaluate and install what the chart holds, if anything."""
+    missing = cannot_have(*CHART_TOOLS) or _built(boards=False)
+    if missing is not None:
+        return missing
+    try:
+        for name in CHART_TOOLS:
+            program(name)
+    except CannotBuild as error:
+        return str(error)
+    return None
+
+
+def _built(*, boards: bool) -> str | None:
+    missing = cannot_start(boards=boards, kwok=boards)
+    if missing is not None:
+        return missing
+    try:
+        prepare(boards=boards, kwok=boards)
+    except CannotBuild as error:
+        return str(error)
+    return None
 
 
 # Tiers that are not named here need nothing.
 PARTS: dict[str, Callable[[], str | None]] = {
     "chart": chart_tools_missing,
     "integration": embedded_postgres_missing,
+    "e2e": cluster_missing,
+}
+# Tiers that run all the same, but leave out what needs this.
+HALVES: dict[str, Callable[[], str | None]] = {
+    "contract": api_server_missing,
 }
 
 
@@ -46,17 +81,26 @@ def tiers() -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run the tiers; the exit code is pytest's, or 1 if a part is missing where none may be."""
-    missing = {tier: what for tier in tiers() if tier in PARTS and (what := PARTS[tier]()) is not None}
-    for tier in tiers():
-        print(
-            f"tier {tier}: {f'left out, missing: {missing[tier]}' if tier in missing else 'runs'}", flush=True
-        )
-    if missing and os.environ.get("CI"):
+    chosen = [tier for tier in tiers() if tier in arguments] or tiers()
+    missing = {tier: what for tier in chosen if tier in PARTS and (what := PARTS[tier]()) is not None}
+    halved = {tier: what for tier in chosen if tier in HALVES and (what := HALVES[tier]()) is not None}
+    for tier in chosen:
+        said = "runs"
+        if tier in missing:
+            said = f"left out, missing: {missing[tier]}"
+        elif tier in halved:
+            said = f"runs without its real half, missing: {halved[tier]}"
+        print(f"tier {tier}: {said}", flush=True)
+    if (missing or halved) and os.environ.get("CI"):
         print("CI: a missing part is a failure", file=sys.stderr)
         return 1
+    if all(tier in missing for tier in chosen):
+        return 0
     ignored = [f"--ignore={TESTS / tier}" for tier in missing]
-    command = [sys.executable, "-m", "pytest", *ignored, *arguments]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    given = [argument for argument in arguments if argument not in tiers()]
+    folders = [str(TESTS / tier) for tier in chosen if tier not in missing] if chosen != tiers() else []
+    command = [sys.executable, "-m", "pytest", *folders, *ignored, *given]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603 (our own arguments)
 
 
 if __name__ == "__main__":

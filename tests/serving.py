@@ -10,6 +10,7 @@ import uvicorn
 
 BACKLOG = 2048
 START_DEADLINE = 20.0
+LOOPBACK = "127.0.0.1"
 
 
 class _Server(uvicorn.Server):
@@ -41,12 +42,12 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[str]:
+async def serving(app: Any, host: str = LOOPBACK) -> AsyncIterator[str]:
     """Serve the app and give its base URL; open streams are cut when the block is left."""
     # asyncio turns Nagle's algorithm off only on sockets that name their protocol; with it answers take 40 ms.
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.bind(("127.0.0.1", 0))
+    sock.bind((host, 0))
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, backlog=BACKLOG, timeout_graceful_shutdown=2, ws="none"
     )
@@ -59,7 +60,7 @@ async def serving(app: Any) -> AsyncIterator[str]:
                     task.result()
                     raise RuntimeError("the server ended before it started")
                 await asyncio.sleep(0.001)
-        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        yield f"http://{host}:{sock.getsockname()[1]}"
     finally:
         server.stop.set()
         # Asking politely would wait for watches that never end: cut them, the handlers see a disconnect.

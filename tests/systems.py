@@ -128,14 +128,13 @@ async def a_system(
     *,
     pools: Sequence[Mapping[str, Any]],
     boards: Mapping[str, int],
-    advertise: bool = False,
     **more: Any,
 ) -> AsyncIterator[System]:
     """Start it all; `boards` says how many boards of each type there are."""
     clock, metrics = ManualClock(), Metrics()
     async with AsyncExitStack() as stack:
         github = await stack.enter_async_context(a_github(clock))
-        more["boards"] = {"advertise": advertise}
+        more["boards"] = {"advertise": more.pop("advertise", False)}  # `boards` says something else here
         settings = settings_for(github, database_url, pools, more)
         cluster = ClusterSimulator(clock, random.Random(3), token="cluster-token")
         cluster.default_program = RunnerProgram(github.base_url, "2.335.0")

@@ -17,7 +17,7 @@ from controller.domain.jobs import Entity, EntityType, Scope
 from controller.ports import Clock
 from controller.simulators.github import GitHubSimulator
 from tests.contract.github.validation import strict_validator, strict_webhook_validator
-from tests.serving import serving
+from tests.serving import LOOPBACK, serving
 
 WEBHOOK_SECRET = "It's a Secret to Everybody"
 ORGANIZATION_APP, USER_APP = "111", "222"
@@ -66,13 +66,15 @@ class GitHubWorld:
 
 
 @asynccontextmanager
-async def a_github(clock: Clock) -> AsyncIterator[GitHubWorld]:
+async def a_github(
+    clock: Clock, secret: str = WEBHOOK_SECRET, host: str = LOOPBACK
+) -> AsyncIterator[GitHubWorld]:
     """Serve acme (App 111: acme/widgets) and jane (App 222: jane/one, jane/two), strictly validated.
 
     No webhook goes anywhere until `sim.webhook_url` is set. Time-driven things follow the clock: with a manual
     one, `await clock.advance(…)` and then `await sim.settle()`.
     """
-    sim = GitHubSimulator(clock, random.Random(SEED), WEBHOOK_SECRET)
+    sim = GitHubSimulator(clock, random.Random(SEED), secret)
     sim.validator, sim.webhook_validator = strict_validator(), strict_webhook_validator()
     private, public = rsa_key()
     with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +82,7 @@ async def a_github(clock: Clock) -> AsyncIterator[GitHubWorld]:
         for app_id, file in keys.items():
             file.write_bytes(private)
             sim.add_app(app_id, public)
-        async with serving(sim.app) as base_url:
+        async with serving(sim.app, host) as base_url:
             sim.base_url = base_url
             sim.add_organization("acme", ORGANIZATION_APP)
             sim.add_user("jane", USER_APP)
@@ -88,5 +90,5 @@ async def a_github(clock: Clock) -> AsyncIterator[GitHubWorld]:
                 sim.add_repository(name)
             async with sim.running():
                 await sim.settle()  # the two `installation created` events, which nobody hears
-                yield GitHubWorld(sim, base_url, keys, WEBHOOK_SECRET)
+                yield GitHubWorld(sim, base_url, keys, secret)
     assert not sim.violations, sim.violations

@@ -7,6 +7,7 @@ The cluster goes when the block is left, and also when this process dies in what
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,7 +73,7 @@ class Cluster:
             raise ClusterFailed(f"{command}: this cluster is not ours")
         self._keeper.stdin.write(json.dumps({"do": command, **arguments}) + "\n")
         self._keeper.stdin.flush()
-        _answer(self._keeper)
+        read_answer(self._keeper)
 
 
 def cannot_start(*, boards: bool, kwok: bool) -> str | None:
@@ -103,33 +104,38 @@ def a_cluster(
         start_new_session=True,  # Ctrl-C is ours to handle; its standard input tells the keeper
     )
     try:
-        kubeconfig = Path(_answer(keeper)["kubeconfig"])
+        kubeconfig = Path(read_answer(keeper)["kubeconfig"])
         yield Cluster(kubeconfig, keeper, folder)
     finally:
         if keeper.stdin is not None:
             keeper.stdin.close()
         keeper.wait(STOP_LIMIT)
+        shutil.rmtree(folder, ignore_errors=True)  # what was mounted there kept the keeper from doing so
+
+
+def prepare(*, boards: bool, kwok: bool) -> None:
+    """Build and install what a cluster is made of, unless it is there."""
+    for name in (*control_plane.PROGRAMS, *(["kwok"] if kwok else []), *(["kubelet"] if boards else [])):
+        program(name)
+    if boards:
+        install_packages()
 
 
 def keeper_command(folder: Path, boards: Sequence[BoardSpec], *, scheduler: bool, kwok: bool) -> list[str]:
     """How the keeper is started, once everything that it will start is there."""
-    for name in control_plane.PROGRAMS:
-        program(name)
+    prepare(boards=bool(boards), kwok=kwok)
     command = [sys.executable, "-m", "hack.cluster.keeper", "--folder", str(folder)]
     command += ["--scheduler"] if scheduler else []
-    if kwok:
-        program("kwok")
-        command.append("--kwok")
+    command += ["--kwok"] if kwok else []
     if boards:
-        install_packages()
-        program("kubelet")
         command = [*OWN_NAMESPACE, *command]
     for spec in boards:
         command += ["--board", f"{spec.name}:{spec.board}:{spec.slots}"]
     return command
 
 
-def _answer(keeper: subprocess.Popen[str]) -> dict[str, Any]:
+def read_answer(keeper: subprocess.Popen[str]) -> dict[str, Any]:
+    """The keeper's next line; ClusterFailed if it is a refusal, or if there is none."""
     line = keeper.stdout.readline() if keeper.stdout else ""
     answer: dict[str, Any] = json.loads(line) if line else {"ok": False, "error": "the keeper is gone"}
     if not answer["ok"]:

@@ -118,7 +118,6 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         keeper.processes.stop_all()
-        # A mount inside would keep the folder: in a namespace of our own they go with us.
         shutil.rmtree(given.folder, ignore_errors=True)
     return 0
 

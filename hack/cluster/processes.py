@@ -46,7 +46,7 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,
+                preexec_fn=die_with_parent,
             )
 
     def stop(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
@@ -89,5 +89,6 @@ class Processes:
             os.waitpid(found.si_pid, 0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Between fork and exec: have the kernel end this process when its parent is gone."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -97,7 +97,9 @@ def test_its_steps_make_a_program_that_runs_from_nothing(tmp_path: Path) -> None
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     program = tmp_path / "opt" / "switchboard" / "bin" / "switchboard"
     for arguments in (["--version"], ["controller", "--help"]):
-        done = subprocess.run([str(program), *arguments], cwd=tmp_path, capture_output=True, check=False)
+        done = subprocess.run(
+            [str(program), *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0
     templates = list((tmp_path / "opt" / "switchboard").rglob("controller/web/templates/*.html"))
     assert templates, "the pages' templates are packed with the program"

@@ -3,10 +3,12 @@
 The clock of the database is never asked: every statement is given `now`.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import AsyncConnection, sql
@@ -20,6 +22,7 @@ Connection = AsyncConnection[DictRow]
 
 CONNECT_TIMEOUT_SECONDS = 5
 POOL_TIMEOUT_SECONDS = 5.0
+CHECK_SECONDS = 1.0
 KEEPALIVES: dict[str, Any] = {
     "keepalives": 1,
     "keepalives_idle": 5,
@@ -72,8 +75,9 @@ class Database:
             open=False,
             kwargs=self.arguments(),
             connection_class=AsyncConnection[DictRow],
-            check=AsyncConnectionPool.check_connection,
+            check=self._check,
         )
+        self._checked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
 
     def arguments(self) -> dict[str, Any]:
         """What every connection is opened with."""
@@ -84,6 +88,13 @@ class Database:
             "options": f"-c search_path={self.schema} {SERVER_KEEPALIVES}",
             "application_name": "switchboard",
         }
+
+    async def _check(self, connection: Connection) -> None:
+        """Before a connection is lent: is it alive? Asked at most once a second, since it costs a round trip."""
+        now = asyncio.get_running_loop().time()
+        if now - self._checked_at.get(connection, -CHECK_SECONDS) >= CHECK_SECONDS:
+            await AsyncConnectionPool.check_connection(connection)
+            self._checked_at[connection] = now
 
     async def open(self) -> None:
         """Start the pool; the database may still be away."""

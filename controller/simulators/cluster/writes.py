@@ -31,7 +31,14 @@ from controller.simulators.cluster.store import Store
 from controller.simulators.cluster.validation import mistakes, update_mistakes
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-FIXED_METADATA = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+FIXED_METADATA = (
+    "uid",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
 DEFAULT_GRACE = 30
 
 
@@ -65,6 +72,7 @@ class Writes:
         metadata["uid"] = str(uuid.UUID(int=self._rng.getrandbits(128), version=4))
         metadata["creationTimestamp"] = timestamp(self._clock.now())
         if resource is PODS:
+            metadata["generation"] = 1
             fresh["status"] = {"phase": "Pending", "qosClass": _quality(fresh["spec"])}
         if resource is NODES:
             fresh.setdefault("spec", {})
@@ -131,6 +139,8 @@ class Writes:
         found = update_mistakes(resource, old, fresh)
         if found:
             raise invalid(resource, name, found)
+        if resource is PODS and fresh["spec"] != old["spec"]:
+            metadata["generation"] += 1
         return fresh if ask.dry_run else self._store.replace(resource, fresh)
 
     def _keep_fixed(self, ask: Ask, old: Json, fresh: Json) -> None:
@@ -162,18 +172,23 @@ class Writes:
         grace = self._grace(resource, obj, options)
         if ask.dry_run:
             return obj, grace == 0
-        if grace == 0:
+        if resource is not PODS:
             return self._store.remove(resource, (namespace, name)) or obj, True
         if grace >= obj["metadata"].get("deletionGracePeriodSeconds", grace + 1):
             return obj, False
+        marked = self._mark_deleted(obj, grace)
+        return (marked, False) if grace else (self._store.remove(resource, (namespace, name)) or marked, True)
+
+    def _mark_deleted(self, obj: Json, grace: int) -> Json:
+        """A pod is marked first, also one that goes at once: watchers see both."""
         fresh = clone(obj)
         begun = fresh["metadata"].get("deletionTimestamp") is not None
         due = self._clock.now() + timedelta(seconds=grace)
         fresh["metadata"]["deletionGracePeriodSeconds"] = grace
         fresh["metadata"]["deletionTimestamp"] = timestamp(due)
         if not begun:
-            fresh["metadata"]["generation"] = fresh["metadata"].get("generation", 1) + 1
-        return self._store.replace(resource, fresh), False
+            fresh["metadata"]["generation"] += 1
+        return self._store.replace(PODS, fresh)
 
     @staticmethod
     def _grace(resource: Resource, obj: Json, options: Json) -> int:

@@ -1,6 +1,8 @@
 """The two API servers that the suite is held against, behind one face: the simulated one and a real one."""
 
+import base64
 import ssl
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +54,9 @@ class Real:
     client: httpx.AsyncClient
 
     async def compact(self) -> None:
-        """Make etcd forget everything but the present."""
+        """Make etcd forget everything but the present, and the API server its cache."""
         self.cluster.compact()
+        self.cluster.restart_api_server()
 
     async def token(self, namespace: str, verbs: Sequence[str], resources: Sequence[str]) -> str:
         """The token of a service account with one role."""
@@ -73,9 +76,20 @@ class Real:
 
 
 def client_of(kubeconfig: Path) -> httpx.AsyncClient:
-    """A client with the rights of a kubeconfig of ours."""
+    """A client with the rights of a kubeconfig: a token or a certificate, in files or in the text itself."""
     content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
     cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
-    trusted = ssl.create_default_context(cafile=cluster["certificate-authority"])
-    headers = {"authorization": f"Bearer {user['token']}"}
+    trusted = ssl.create_default_context(cadata=_part(cluster, "certificate-authority"))
+    if "client-key" in user or "client-key-data" in user:
+        with tempfile.NamedTemporaryFile("w") as pair:
+            pair.write(_part(user, "client-certificate") + _part(user, "client-key"))
+            pair.flush()
+            trusted.load_cert_chain(pair.name)
+    headers = {"authorization": f"Bearer {user['token']}"} if "token" in user else {}
     return httpx.AsyncClient(base_url=cluster["server"], headers=headers, verify=trusted, timeout=20)
+
+
+def _part(holder: Json, name: str) -> str:
+    if name in holder:
+        return Path(holder[name]).read_text(encoding="utf-8")
+    return base64.b64decode(holder[f"{name}-data"]).decode()

@@ -97,6 +97,7 @@ async def test_a_watch_tells_every_change_after_its_version(api: Api) -> None:
         await api.patch("pods", "one", {"metadata": {"labels": {"a": "b"}}})
         assert await events.named() == ("MODIFIED", "one")
         await api.client.delete(api.path("pods", "one"))
+        assert await events.named() == ("MODIFIED", "one")  # now it has a deletionTimestamp
         assert await events.named() == ("DELETED", "one")
 
 

@@ -148,6 +148,23 @@ async def test_a_bound_pod_is_deleted_with_grace_and_by_force(api: Api) -> None:
     assert await api.get("pods", "one") is None
 
 
+async def test_the_generation_counts_what_was_asked_of_a_pod(api: Api) -> None:
+    pod = await api.create("pods", a_pod("one", activeDeadlineSeconds=100))
+    answers = [
+        await api.patch("pods", "one", {"metadata": {"labels": {"a": "b"}}}),
+        await api.patch("pods", "one", {"spec": {"activeDeadlineSeconds": 1}}),
+        await api.client.delete(api.path("pods", "one")),
+    ]
+    generations = [answer.json()["metadata"]["generation"] for answer in answers]
+    assert (pod["metadata"]["generation"], generations) == (1, [1, 2, 3])
+
+
+async def test_a_deleted_pod_is_answered_as_marked(api: Api) -> None:
+    await api.create("pods", a_pod("one"))
+    gone = (await api.client.delete(api.path("pods", "one"))).json()["metadata"]
+    assert (gone["deletionGracePeriodSeconds"], "deletionTimestamp" in gone) == (0, True)
+
+
 async def test_a_delete_for_another_uid_is_a_conflict(api: Api) -> None:
     await api.create("pods", a_pod("one"))
     body = {"preconditions": {"uid": "another"}}

@@ -1,0 +1,80 @@
+"""Runners on boards that are not there: kwok says that the pods run, this does what their containers would do."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import httpx
+
+from controller.gateways.clock import SystemClock
+from controller.simulators.cluster import Container, RunnerProgram
+from tests.e2e.history import History
+from tests.e2e.systems import MERGE_PATCH, Json, System
+
+VERSION = "2.335.0"
+LOOK = 0.05
+
+
+class Crowd:
+    """A runner for every pod that runs, each from its own Secret."""
+
+    def __init__(self, system: System, history: History) -> None:
+        self._system = system
+        self._history = history
+        self._program = RunnerProgram(system.github.base_url, VERSION)
+        self._begun: set[str] = set()
+
+    async def run(self) -> None:
+        """Start runners until cancelled; a runner that fails fails the test."""
+        seen = 0
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for kind, pod in self._history.events[seen:]:
+                    seen += 1
+                    name = pod["metadata"]["name"]
+                    if kind != "DELETED" and pod["status"]["phase"] == "Running" and name not in self._begun:
+                        self._begun.add(name)
+                        group.create_task(self._serve(pod))
+                await asyncio.sleep(LOOK)
+
+    async def _serve(self, pod: Json) -> None:
+        """Run one runner to its end, and have its pod end."""
+        name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        client = self._system.client
+        answer = await client.get(self._system.path("secrets", name))
+        config = base64.b64decode(answer.raise_for_status().json()["data"]["jitconfig"]).decode()
+        container = Container(name, "", node, {"RUNNER_JITCONFIG": config}, SystemClock())
+        code = await self._program.run(container)
+        await _end_pod(client, self._system.path("pods", name, "status"), code)
+
+
+async def _end_pod(client: httpx.AsyncClient, path: str, code: int) -> None:
+    ended = {
+        "exitCode": code,
+        "reason": "Completed",
+        "finishedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    container = {
+        "name": "runner",
+        "image": "runner",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"terminated": ended},
+    }
+    patch = {"status": {"phase": "Succeeded", "containerStatuses": [container]}}
+    (await client.patch(path, json=patch, headers=MERGE_PATCH)).raise_for_status()
+
+
+@asynccontextmanager
+async def a_crowd(system: System, history: History) -> AsyncIterator[None]:
+    """Let runners run for the length of the block."""
+    task = asyncio.create_task(Crowd(system, history).run())
+    try:
+        yield
+        assert not task.done() or task.result() is None
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

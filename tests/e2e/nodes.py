@@ -1,0 +1,45 @@
+"""Nodes without a machine: kwok plays their kubelet, or nobody does."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from hack.cluster.boards import BOARD_LABEL, RESOURCE
+from hack.cluster.client import Cluster
+from hack.cluster.kwok import ANNOTATION, FAKE
+from tests.contract.cluster.servers import client_of
+from tests.e2e.systems import Json
+
+STATUS = {"cpu": "8", "memory": "16Gi", "pods": "10", RESOURCE: "1"}
+
+
+def make_node(name: str, board: str, *, alive: bool = True) -> Json:
+    """A node that offers one slot; without kwok it is not Ready."""
+    notes = {ANNOTATION: FAKE} if alive else {}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {BOARD_LABEL: board, "kubernetes.io/hostname": name},
+            "annotations": notes,
+        },
+        "status": {
+            "capacity": STATUS,
+            "allocatable": STATUS,
+            "conditions": [{"type": "Ready", "status": "True" if alive else "False", "reason": "Test"}],
+        },
+    }
+
+
+@asynccontextmanager
+async def nodes(
+    cluster: Cluster, names: Sequence[str], board: str, *, alive: bool = True
+) -> AsyncIterator[None]:
+    """Equal nodes for the length of the block; to be entered before the system whose pods they take."""
+    async with client_of(cluster.kubeconfig) as client:
+        for name in names:
+            node = make_node(name, board, alive=alive)
+            (await client.post("/api/v1/nodes", json=node)).raise_for_status()
+        try:
+            yield
+        finally:
+            for name in names:
+                await client.delete(f"/api/v1/nodes/{name}")

@@ -1,0 +1,90 @@
+"""A job from its webhook to a finished real pod, and many jobs on few boards."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hack.cluster.client import Cluster
+from tests.e2e.history import node_of, recorded
+from tests.e2e.systems import Json, System, a_pool, a_system
+
+GRACE = {"podDeleteGrace": "5s"}
+
+
+@pytest.fixture
+async def system(cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[System]:
+    pools = [a_pool("rv1")]
+    async with a_system(cluster, database_url, tmp_path, pools=pools, timings=GRACE) as system:
+        yield system
+
+
+async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(system: System) -> None:
+    (job_id,) = system.queue("rv1", seconds=3)
+    found: list[Json] = []
+
+    async def runs() -> bool:
+        found[:] = [pod for pod in (await system.pods()).values() if pod["status"]["phase"] == "Running"]
+        return bool(found)
+
+    await system.until(runs)
+    (pod,) = found
+    node = (await system.client.get(f"/api/v1/nodes/{pod['spec']['nodeName']}")).raise_for_status().json()
+    assert node["metadata"]["labels"]["riseproject.dev/board"] == "rv1"
+    assert pod["spec"]["hostNetwork"] is True
+    (container,) = pod["spec"]["containers"]
+    assert container["securityContext"]["privileged"] is True
+    (variable,) = [each for each in container["env"] if each["name"] == "RUNNER_JITCONFIG"]
+    assert variable["valueFrom"]["secretKeyRef"]["name"] == pod["metadata"]["name"]
+    assert await system.runner_secrets() == [pod["metadata"]["name"]]
+    await system.finished([job_id])
+    truth = system.github.sim.ledger.job(job_id)
+    assert (truth.conclusion, truth.runner_name) == ("success", pod["metadata"]["name"])
+
+    async def all_gone() -> bool:
+        return not await system.pods() and not await system.runner_secrets()
+
+    await system.until(all_gone)
+    worker = await system.worker(pod["metadata"]["name"])
+    assert (worker["status"], worker["node"]) == ("completed", pod["spec"]["nodeName"])
+
+
+async def test_ten_waiting_jobs_share_two_boards_and_the_watch_wakes_the_next(
+    cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    never = {"pollInterval": "1h"}  # what happens in time was not woken by the clock
+    pools = [a_pool("rv1")]
+    async with (
+        a_system(cluster, database_url, tmp_path, pools=pools, timings=never) as system,
+        recorded(system) as history,
+    ):
+        await system.finished(system.queue("rv1", jobs=10))
+        assert sorted(history.most(node_of).values()) == [1, 1]
+        assert len(history.created) == len(set(history.created)) == 10
+        assert await system.statuses("workers") in ({"completed": 10}, {"completed": 9, "running": 1})
+
+
+async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothing(
+    own_cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    pools = [a_pool("rv1"), a_pool("bench", board="bench")]
+    async with (
+        a_system(own_cluster, database_url, tmp_path, pools=pools) as system,
+        recorded(system) as history,
+    ):
+        ids = [*system.queue("rv1", jobs=6, seconds=2), *system.queue("bench", jobs=12, seconds=2)]
+        for some in (2, 8):
+
+            async def begun(some: int = some) -> bool:
+                return len(history.created) >= some
+
+            await system.until(begun)
+            await asyncio.to_thread(own_cluster.restart_api_server)
+        await system.finished(ids)
+        failed = await system.rows("SELECT name, failure_reason FROM workers WHERE status = 'failed'")
+        assert {row["failure_reason"] for row in failed} <= {"provision_failed"}  # while it was away
+        assert len(history.created) == len(set(history.created))
+        assert history.most(node_of).total() <= 6
+        ran = [system.github.sim.ledger.job(job_id).runner_name for job_id in ids]
+        assert sorted(name for name in ran if name) == sorted(set(history.created))
