@@ -38,6 +38,7 @@ from controller.gateways.postgres.listener import Listener
 from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.retention import RetentionStore
+from controller.gateways.postgres.stuck import StuckStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
 from controller.reconcile.advertise import Advertise, withdraw_slots
@@ -48,10 +49,12 @@ from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step
+from controller.reconcile.outside import Outside
 from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
 from controller.reconcile.retention import Prune
+from controller.reconcile.stuck_rows import StuckRows
 from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
@@ -84,6 +87,7 @@ class World:
     clock: Clock = field(default_factory=SystemClock)
     rng: Random = field(default_factory=random.SystemRandom)
     kubeconfig: Path | None = None
+    shutdown_limit: timedelta = SHUTDOWN_LIMIT  # of real time
 
 
 async def serve(
@@ -124,16 +128,17 @@ async def serve(
         if loop is None:
             await stop.wait()
             return 0
-        return await _run_loop(loop, stop)
+        return await _run_loop(loop, stop, world.shutdown_limit)
 
 
-async def _run_loop(loop: Loop, stop: asyncio.Event) -> int:
-    """The loop until `stop`, and at most half a minute longer."""
+async def _run_loop(loop: Loop, stop: asyncio.Event, patience: timedelta) -> int:
+    """The loop until `stop`, and at most so long after it."""
     task = asyncio.create_task(loop.run(stop), name="loop")
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
-    _, late = await asyncio.wait({task}, timeout=SHUTDOWN_LIMIT.total_seconds())
+    log.info("program.stopping", under_way=loop.under_way)
+    _, late = await asyncio.wait({task}, timeout=patience.total_seconds())
     if late:
         log.error("shutdown.timed_out", under_way=loop.under_way)
         task.cancel()
@@ -161,7 +166,8 @@ async def open_controller(
     """The reconciler with its gateways and its doorbell; its loop still has to be run."""
     bell = _Bell()
     async with AsyncExitStack() as stack:
-        github = await stack.enter_async_context(_github(file, world.clock, metrics))
+        outside = Outside(world.clock)
+        github = await stack.enter_async_context(_github(file, world.clock, metrics, outside))
         cluster = await stack.enter_async_context(_cluster(file, world, bell.ring))
         clock, rng = world.clock, world.rng
         jobs, workers = JobStore(database), WorkerStore(database)
@@ -193,6 +199,7 @@ async def open_controller(
         sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
         steps = [
             Step("pull_deliveries", pull.run),
+            Step("stuck_rows", StuckRows(StuckStore(database), clock).run),
             Step("sync_jobs", sync_jobs.run),
             Step("sync_workers", sync_workers.run),
             Step("breakers", breakers.run),
@@ -209,7 +216,16 @@ async def open_controller(
 
         leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
         interval = file.timings.poll_interval
-        loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, pull.pull)
+        preparations = [
+            Step("pull_deliveries", lambda epoch: pull.pull()),
+            Step("finish_intents", sync_workers.recover),
+            Step("reconcile_orphans", sync_workers.recover),
+        ]
+
+        def unknown() -> tuple[str, ...]:
+            return outside.unknown(cluster, github)
+
+        loop = Loop(steps, leadership, beside, clock, metrics, interval, next_due, preparations, unknown)
         bell.loop = loop
         listener = asyncio.create_task(Listener(database, clock, loop.wake).run(), name="listener")
         try:
@@ -232,8 +248,11 @@ class _Bell:
 
 
 @asynccontextmanager
-async def _github(file: File, clock: Clock, metrics: Metrics) -> AsyncIterator[GitHubGateway]:
+async def _github(
+    file: File, clock: Clock, metrics: Metrics, outside: Outside
+) -> AsyncIterator[GitHubGateway]:
     def observe(seen: Observation) -> None:
+        outside.heard(seen.operation, seen.installation_id, seen.code)
         metrics.github_requests_total.labels(seen.operation, seen.code).inc()
         if seen.installation_id is not None and seen.remaining is not None:
             metrics.budgets.see(seen.installation_id, seen.remaining, clock.now())
@@ -329,7 +348,8 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
     async with AsyncExitStack() as stack:
         database = await _open(stack, settings, 2)
         await check_schema(database)
-        github = await stack.enter_async_context(_github(settings.file, world.clock, metrics))
+        outside = Outside(world.clock)
+        github = await stack.enter_async_context(_github(settings.file, world.clock, metrics, outside))
         cluster = await stack.enter_async_context(_cluster(settings.file, world, lambda: None))
         async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
             await cluster.synced()

@@ -19,7 +19,8 @@ ControllerError
 │   ├── ClusterForbidden        401/403: an RBAC verb is missing, or a policy refuses the pod
 │   └── ClusterRefused          400/422 and other 4xx: the same request will be refused again
 └── StoreError                  PostgreSQL answered badly or not at all
-    ├── StoreUnavailable        connection lost, timeout, lock not had in time, serialization failure
+    ├── StoreUnavailable        connection lost, timeout
+    │   └── StoreBusy           lock not had in time, deadlock, serialization failure: it is there, try again
     ├── CapReached              the entity has as many workers as it may have
     ├── LeadershipLost          another process leads with a newer epoch: nothing was written
     └── SchemaMismatch          the database no longer serves this program
@@ -130,6 +131,10 @@ class StoreError(ControllerError):
 
 class StoreUnavailable(StoreError):
     """The database cannot be used right now."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Somebody else was in the way; nothing was written."""
 
 
 class LeadershipLost(StoreError):

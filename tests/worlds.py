@@ -67,14 +67,14 @@ class GitHubWorld:
 
 @asynccontextmanager
 async def a_github(
-    clock: Clock, secret: str = WEBHOOK_SECRET, host: str = LOOPBACK
+    clock: Clock, webhook_secret: str = WEBHOOK_SECRET, host: str = LOOPBACK
 ) -> AsyncIterator[GitHubWorld]:
     """Serve acme (App 111: acme/widgets) and jane (App 222: jane/one, jane/two), strictly validated.
 
     No webhook goes anywhere until `sim.webhook_url` is set. Time-driven things follow the clock: with a manual
     one, `await clock.advance(…)` and then `await sim.settle()`.
     """
-    sim = GitHubSimulator(clock, random.Random(SEED), secret)
+    sim = GitHubSimulator(clock, random.Random(SEED), webhook_secret)
     sim.validator, sim.webhook_validator = strict_validator(), strict_webhook_validator()
     private, public = rsa_key()
     with tempfile.TemporaryDirectory() as folder:
@@ -90,5 +90,5 @@ async def a_github(
                 sim.add_repository(name)
             async with sim.running():
                 await sim.settle()  # the two `installation created` events, which nobody hears
-                yield GitHubWorld(sim, base_url, keys, secret)
+                yield GitHubWorld(sim, base_url, keys, webhook_secret)
     assert not sim.violations, sim.violations

@@ -54,7 +54,8 @@ def check_health(view: View) -> Decided:
             changes.append(reading)
         pod = view.pod(worker.name)
         if worker.ending_reason is not None:
-            effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
+            if not isinstance(view.pods, Unknown):  # whether there is a pod to end is not known then
+                effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
             continue
         verdict = classify_worker(worker, pod, reading, view.limits, view.now)
         if isinstance(verdict, Kill):

@@ -1,8 +1,9 @@
 """OrphanSweep: rows whose pod is gone, and pods whose row has ended or is lost. Pure.
 
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
-server itself said 404 after a minute. An unknown view ends nothing; workers that it has kept silent for more than two
-heartbeats are asked for by name.
+server itself said 404, asked after a minute. A row that no create was noted in, and that nobody in this process
+works on, was left by a provisioning that was cut short: then the API server is asked at once. An unknown view
+ends nothing; workers that it has kept silent for more than two heartbeats are asked for by name.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,11 @@ from controller.domain.changes import (
     Decided,
     Effect,
     EndPod,
+    EndRunnerThenPod,
     Fail,
     Finish,
+    Intend,
+    OwnSecret,
     PodGone,
     WorkerChange,
 )
@@ -34,12 +38,20 @@ def find_orphans(view: View) -> Decided:
     changes: list[WorkerChange] = []
     effects: list[Effect] = []
     for worker in view.workers.values():
-        if worker.name in view.pods.pods or worker.name in view.in_flight or not worker.holds_pod:
+        pod = view.pods.pods.get(worker.name)
+        if worker.name in view.in_flight or not worker.holds_pod:
             continue
-        if _gone(worker, view, view.pods):
+        if pod is not None:
+            if worker.create_rv is None:
+                effects.append(OwnSecret(worker.name, pod.uid))
+        elif _never_made(worker) and worker.ending_reason is not None:
+            continue  # the kill goes on until its runner is gone
+        elif not _gone(worker, view, view.pods):
+            if worker.create_rv is None or view.now - worker.created_at >= CACHE_GRACE:
+                effects.append(AskForPod(worker.name))
+        else:
             changes.extend(_end(worker, view))
-        elif view.now - worker.created_at >= CACHE_GRACE:
-            effects.append(AskForPod(worker.name))
+            effects.extend(_undo(worker))
     for name, adopted in view.ours.items():
         pod, row = view.pods.pods[name], view.workers.get(name)
         if pod.phase.ended or pod.deleting_since is not None:
@@ -54,12 +66,15 @@ def find_orphans(view: View) -> Decided:
 def _ask_for_silent(view: View) -> Decided:
     """Without a view: end those for which the API server said 404, ask for those silent longest."""
     held = [w for w in view.live if w.holds_pod and w.name not in view.in_flight]
-    changes = [change for worker in held if worker.name in view.absent for change in _end(worker, view)]
+    absent = [w for w in held if w.name in view.absent]
+    changes = [change for worker in absent for change in _end(worker, view)]
+    undone = [effect for worker in absent for effect in _undo(worker)]
     silent = [
         w for w in held if w.name not in view.absent and _silence(w, view) > HEARTBEAT_EVERY * SILENT_BEATS
     ]
     silent.sort(key=lambda worker: (_silence(worker, view), worker.name), reverse=True)
-    return Decided(tuple(changes), tuple(AskForPod(worker.name) for worker in silent[:SILENT_AT_ONCE]))
+    asked = [AskForPod(worker.name) for worker in silent[:SILENT_AT_ONCE]]
+    return Decided(tuple(changes), (*undone, *asked))
 
 
 def _silence(worker: Worker, view: View) -> timedelta:
@@ -72,8 +87,30 @@ def _gone(worker: Worker, view: View, pods: PodView) -> bool:
     return worker.create_rv is not None and pods.resource_version >= worker.create_rv
 
 
+def _never_made(worker: Worker) -> bool:
+    """Whether no pod of it was ever seen: then its runner, if there is one, can have run nothing."""
+    return worker.status.live and worker.pod_at is None and worker.job_id is None
+
+
+def _undo(worker: Worker) -> Iterator[EndRunnerThenPod]:
+    """The runner and the Secret of a pod that was never made."""
+    if _never_made(worker):
+        yield EndRunnerThenPod(
+            worker.name,
+            Reason.POD_MISSING,
+            worker.scope,
+            worker.runner_id,
+            pod_seen=False,
+            pod_accepted=False,
+        )
+
+
 def _end(worker: Worker, view: View) -> Iterator[WorkerChange]:
-    """Completed if its job has ended, else failed; an ended row only learns that its pod is gone."""
+    """Completed if its job has ended, else failed, once what was begun for it is undone; an ended row only learns
+    that its pod is gone."""
+    if _never_made(worker):
+        yield Intend(worker.name, Reason.POD_MISSING)
+        return
     if worker.status.live:
         if worker.ending_reason is not None:
             yield Fail(worker.name, Reason(worker.ending_reason))

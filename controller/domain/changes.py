@@ -133,7 +133,8 @@ WorkerChange = SeePod | PodGone | Finish | Fail | Intend | ReadRunner | Adopt
 
 @dataclass(frozen=True, slots=True)
 class EndRunnerThenPod:
-    """Carry out a kill intent: delete the runner, end the pod, mark the worker failed."""
+    """Carry out a kill intent: delete the runner, end the pod (or the Secret of one that was never made), mark
+    the worker failed."""
 
     name: str
     reason: Reason
@@ -189,7 +190,24 @@ class AskForPod:
     name: str
 
 
-Effect = EndRunnerThenPod | EndPod | ForceDeletePod | DeletePod | DeleteRunner | CollectReport | AskForPod
+@dataclass(frozen=True, slots=True)
+class OwnSecret:
+    """The pod of a provisioning that was cut short is there: make it the owner of its Secret."""
+
+    name: str
+    pod_uid: str
+
+
+Effect = (
+    EndRunnerThenPod
+    | EndPod
+    | ForceDeletePod
+    | DeletePod
+    | DeleteRunner
+    | CollectReport
+    | AskForPod
+    | OwnSecret
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ class LoopSnapshot:
     last_error: str | None
     role_since: datetime | None = None  # since when it leads or stands by; None: from the start
     receiver: bool = False  # there is no loop here
+    unknown: tuple[str, ...] = ()  # what of the world outside cannot be known right now
 
     @property
     def role(self) -> str:

@@ -19,6 +19,7 @@ from controller.ports.store import (
     Jobs,
     LockedWorkers,
     Retention,
+    Stuck,
     Workers,
 )
 
@@ -39,5 +40,6 @@ __all__ = [
     "Random",
     "Retention",
     "Secret",
+    "Stuck",
     "Workers",
 ]

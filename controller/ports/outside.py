@@ -158,6 +158,10 @@ class GitHub(Protocol):
 class Cluster(Protocol):
     """The Kubernetes gateway. Methods have deadlines and raise only ClusterError and its children."""
 
+    async def synced(self) -> None:
+        """Wait until both views have been listed once."""
+        ...
+
     def pods(self) -> PodView | Unknown:
         """All pods of the namespace from the watch cache."""
         ...
@@ -176,6 +180,10 @@ class Cluster(Protocol):
 
     async def provision_runner(self, order: PodOrder, config: Secret) -> CreatedPod:
         """Make the Secret with the JIT config, the pod, and the pod the owner of the Secret."""
+        ...
+
+    async def own_secret(self, name: str, pod_uid: str) -> None:
+        """Make the pod of the same name the owner of the Secret, so that they go together."""
         ...
 
     async def end_pod(self, name: str, reason: str) -> None:

@@ -145,6 +145,14 @@ class Breakers(Protocol):
         ...
 
 
+class Stuck(Protocol):
+    """Rows that nothing else would move on soon."""
+
+    async def look_now(self, before: datetime, epoch: int, now: datetime) -> list[int]:
+        """Have GitHub asked about the running jobs whose worker ended before then; which they are."""
+        ...
+
+
 class Heartbeats(Protocol):
     """What a heartbeat reads and writes."""
 

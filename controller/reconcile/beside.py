@@ -5,7 +5,7 @@ begun here writes under an epoch and may be repeated, so that cancelling it at a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 
@@ -41,6 +41,11 @@ class Beside:
         """Wait until nothing is under way."""
         while self._tasks:
             await asyncio.wait(list(self._tasks.values()))
+
+    async def finished(self, names: Collection[str]) -> None:
+        """Wait until nothing of these names is under way."""
+        while tasks := [task for name, task in self._tasks.items() if name in names]:
+            await asyncio.wait(tasks)
 
     async def stop(self) -> None:
         """Drop what is under way."""

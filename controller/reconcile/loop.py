@@ -1,6 +1,8 @@
 """The loop: wake, lead, iterate. Only here everything is caught, counted and survived.
 
 wake ◀── doorbell, pod or node event, next due time, 15 s ── all that piled up is served by one iteration
+
+Who begins to lead first finishes what was begun before: missed deliveries, then intents, then orphans.
 """
 
 import asyncio
@@ -12,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from controller.domain.status import LoopSnapshot
-from controller.errors import LeadershipLost, StoreUnavailable, clip
+from controller.errors import LeadershipLost, StoreBusy, StoreUnavailable, clip
 from controller.ports import Clock
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -35,6 +37,10 @@ class Leadership(Protocol):
 
     async def confirm(self) -> bool:
         """Whether it still leads."""
+        ...
+
+    async def lost(self) -> None:
+        """Return once this process has led and does so no more, through no doing of its own."""
         ...
 
     async def drop(self) -> None:
@@ -62,7 +68,8 @@ class Loop:
         metrics: Metrics,
         poll_interval: timedelta,
         next_due: Callable[[datetime], Awaitable[datetime | None]],
-        prepare: Callable[[], Awaitable[object]],
+        preparations: Sequence[Step],
+        unknown: Callable[[], tuple[str, ...]],
     ) -> None:
         self._steps = steps
         self._leadership = leadership
@@ -71,7 +78,8 @@ class Loop:
         self._metrics = metrics
         self._poll_interval = poll_interval
         self._next_due = next_due
-        self._prepare = prepare
+        self._preparations = preparations
+        self._unknown = unknown
         self._bell = asyncio.Event()
         self._started_at = clock.now()
         self._iterations = 0
@@ -104,11 +112,13 @@ class Loop:
             last_iteration_at=self._last_iteration_at,
             last_error=self._last_error,
             role_since=self._role_since,
+            unknown=self._unknown(),
         )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Go round until told to stop; then finish what is under way and let another process lead."""
         stopping = asyncio.create_task(stop.wait(), name="loop-stop")
+        guarding = asyncio.create_task(self._guard(), name="loop-guard")
         try:
             while not stop.is_set():
                 await self.turn()
@@ -116,6 +126,7 @@ class Loop:
             await self._beside.idle()
         finally:
             stopping.cancel()
+            guarding.cancel()
             await self._beside.stop()
             await self._leadership.drop()
 
@@ -127,6 +138,7 @@ class Loop:
                 await self._iterate()
             self._last_iteration_at = self._clock.now()
         except (LeadershipLost, StoreUnavailable) as error:
+            await self._leadership.drop()
             await self._stand_down(error)
         except Exception as error:
             self._last_error = _text(error)
@@ -136,24 +148,48 @@ class Loop:
         if not leads:
             self._metrics.clear_state()
 
+    async def _guard(self) -> None:
+        """An iteration may hang, and work goes on between two: whoever has lost leadership stops all of it."""
+        while True:
+            await self._leadership.lost()
+            await self._stand_down(
+                StoreUnavailable("the database does not answer on the leader's connection")
+            )
+            self.wake()
+
     async def _lead(self) -> bool:
         led = self._leadership.epoch
         if led is not None and not await self._leadership.confirm():
             raise StoreUnavailable("the connection that holds leadership is gone")
         leads = await self._leadership.acquire(self._clock.now())
-        if leads and led is None:
+        epoch = self._leadership.epoch
+        if epoch is not None and led is None:
             self._role_since = self._clock.now()
-            log.info("leader.acquired", epoch=self._leadership.epoch)
-            await self._get_ready()
+            log.info("leader.acquired", epoch=epoch)
+            await self._get_ready(epoch)
         return leads
 
-    async def _get_ready(self) -> None:
-        """Before the first iteration as leader: what was missed is pulled, or at least tried."""
+    async def _get_ready(self, epoch: int) -> None:
+        """Before the first iteration as leader: each preparation in its turn, or at least tried."""
         try:
             async with asyncio.timeout(READY_LIMIT.total_seconds()):
-                await self._prepare()
+                for step in self._preparations:
+                    self._step = step.name
+                    log.info("leader.preparing", step=step.name)
+                    await self._prepare(step, epoch)
         except TimeoutError:
-            log.warning("leader.not_prepared")
+            log.warning("leader.not_prepared", step=self._step)
+        self._step = None
+
+    async def _prepare(self, step: Step, epoch: int) -> None:
+        try:
+            await step.run(epoch)
+        except StoreBusy as error:
+            self._leave_out(step, error)
+        except (LeadershipLost, StoreUnavailable, TimeoutError):
+            raise
+        except Exception:  # the iterations do the same work again
+            log.exception("step.crashed", step=step.name)
 
     async def _iterate(self) -> None:
         epoch = self._leadership.epoch
@@ -165,11 +201,16 @@ class Loop:
             began = self._clock.now()
             try:
                 await step.run(epoch)
+            except StoreBusy as error:  # the database is there, and so is leadership
+                failed = f"{step.name}: {_text(error)}"
+                self._leave_out(step, error)
             except (LeadershipLost, StoreUnavailable):
                 raise
             except Exception as error:  # one step's surprise must not stop the others
                 failed = f"{step.name}: {_text(error)}"
                 log.exception("step.crashed", step=step.name)
+            if self._leadership.epoch != epoch:
+                raise LeadershipLost(f"leadership was lost during {step.name}")
             self._metrics.iteration_seconds.labels(step.name).observe(
                 (self._clock.now() - began).total_seconds()
             )
@@ -179,6 +220,10 @@ class Loop:
         if failed is None:
             self._metrics.iteration_last_success_timestamp_seconds.set(self._clock.now().timestamp())
 
+    def _leave_out(self, step: Step, error: StoreBusy) -> None:
+        self._metrics.steps_left_out_total.labels(step.name).inc()
+        log.warning("step.left_out", step=step.name, error=_text(error))
+
     async def _stand_down(self, error: Exception) -> None:
         """Without the database, or after another process took over, nothing may be done outside."""
         self._step = None
@@ -186,7 +231,6 @@ class Loop:
         self._role_since = self._clock.now()
         log.warning("leader.stood_down", error=self._last_error)
         await self._beside.stop()
-        await self._leadership.drop()
 
     async def _pause(self, stopping: asyncio.Task[bool]) -> None:
         """Wait for the bell, the next due time or the poll interval, whichever comes first."""

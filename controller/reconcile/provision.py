@@ -27,6 +27,7 @@ from controller.errors import (
     GitHubError,
     GitHubRefused,
     GitHubUnavailable,
+    LeadershipLost,
     clip,
 )
 from controller.ports import Clock, Cluster, GitHub, JitRunner, Random, Workers
@@ -143,7 +144,11 @@ class Provisioner:
             raise
         now = self._clock.now()
         self._stage("jit", began, now)
-        await self._workers.note_runner(name, group_id, jit.runner.id, epoch, now)
+        try:
+            await self._workers.note_runner(name, group_id, jit.runner.id, epoch, now)
+        except LeadershipLost:  # whoever leads now may have ended the row before this runner existed
+            await self._remove_runner(ordered, jit.runner.id)
+            raise
         try:
             created = await self._cluster.provision_runner(self._order(ordered, jit), jit.config)
         except ClusterError:

@@ -89,6 +89,9 @@ class Metrics:
         self.workers_lock_seconds = self._histogram(
             "workers_lock_seconds", "How long the lock on the workers table was held.", STEPS
         )
+        self.steps_left_out_total = self._counter(
+            "steps_left_out_total", "Steps left out because the database was busy, by step.", "step"
+        )
         self.leader = self._gauge("leader", "1 while this process leads.")
 
     def render(self) -> tuple[bytes, str]:

@@ -44,6 +44,7 @@ class StatusPages:
                 "iterations": seen.iterations,
                 "last_iteration": seen.last_iteration_at,
                 "last_error": seen.last_error,
+                "unknown": seen.unknown,
             }
         )
 

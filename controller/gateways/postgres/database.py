@@ -1,12 +1,15 @@
 """Connections to PostgreSQL: the pool, single connections, and the mapping of psycopg's errors to ours.
 
-The clock of the database is never asked: every statement is given `now`.
+The clock of the database is never asked: every statement is given `now`. Nobody waits for a silent database for
+ever: keepalives notice a host that vanished, and a connection that does not answer in time is cut from this side.
 """
 
 import asyncio
+import os
 import re
+import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,13 +18,14 @@ from psycopg import AsyncConnection, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from controller.errors import LeadershipLost, StoreError, StoreUnavailable, clip
+from controller.errors import LeadershipLost, StoreBusy, StoreError, StoreUnavailable, clip
 from controller.ports import Secret
 
 Connection = AsyncConnection[DictRow]
 
 CONNECT_TIMEOUT_SECONDS = 5
 POOL_TIMEOUT_SECONDS = 5.0
+TRANSACTION_SECONDS = 20.0  # longer than anyone waits for a lock
 CHECK_SECONDS = 1.0
 KEEPALIVES: dict[str, Any] = {
     "keepalives": 1,
@@ -33,6 +37,23 @@ KEEPALIVES: dict[str, Any] = {
 SERVER_KEEPALIVES = (
     "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=2 -c tcp_user_timeout=9000"
 )
+# No transaction of ours waits for anything but the database, so one that idles belongs to a process that is paused
+# or cut off; what it has locked must not keep its successor waiting.
+ABANDONED = "-c idle_in_transaction_session_timeout=8s"
+
+
+BUSY = (
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.SerializationFailure,
+    psycopg.errors.DeadlockDetected,
+)
+UNAVAILABLE = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.errors.TransactionRollback,
+    psycopg.errors.IdleInTransactionSessionTimeout,  # the connection is gone, though its class says otherwise
+    PoolTimeout,
+)
 
 
 @contextmanager
@@ -40,12 +61,31 @@ def store_errors() -> Iterator[None]:
     """Raise only StoreError and its children, without parameters or the address in the text."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-        raise StoreUnavailable(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
-    except psycopg.errors.TransactionRollback as error:
+    except BUSY as error:
+        raise StoreBusy(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
+    except UNAVAILABLE as error:
         raise StoreUnavailable(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
     except psycopg.Error as error:
         raise StoreError(clip(f"{type(error).__name__}: {_first_line(error)}")) from error
+
+
+@contextmanager
+def answering_within(connection: Connection, seconds: float) -> Iterator[None]:
+    """Cut the connection if the block takes longer; whoever waits for an answer then gets an error at once."""
+    timer = asyncio.get_running_loop().call_later(seconds, cut, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def cut(connection: Connection) -> None:
+    """End a connection under whoever uses it. Cancelling would ask the server first, which does not answer."""
+    with (
+        suppress(OSError, psycopg.Error),  # it has ended by itself
+        socket.socket(fileno=os.dup(connection.pgconn.socket)) as same,
+    ):
+        same.shutdown(socket.SHUT_RDWR)
 
 
 ADDRESS = re.compile(r"connection to server (?:at|on socket) .*? failed: ")
@@ -78,6 +118,7 @@ class Database:
             check=self._check,
         )
         self._checked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+        self._in_use: set[Connection] = set()
 
     def arguments(self) -> dict[str, Any]:
         """What every connection is opened with."""
@@ -85,7 +126,7 @@ class Database:
             **KEEPALIVES,
             "row_factory": dict_row,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-            "options": f"-c search_path={self.schema} {SERVER_KEEPALIVES}",
+            "options": f"-c search_path={self.schema} {SERVER_KEEPALIVES} {ABANDONED}",
             "application_name": "switchboard",
         }
 
@@ -93,7 +134,8 @@ class Database:
         """Before a connection is lent: is it alive? Asked at most once a second, since it costs a round trip."""
         now = asyncio.get_running_loop().time()
         if now - self._checked_at.get(connection, -CHECK_SECONDS) >= CHECK_SECONDS:
-            await AsyncConnectionPool.check_connection(connection)
+            with answering_within(connection, POOL_TIMEOUT_SECONDS):
+                await AsyncConnectionPool.check_connection(connection)
             self._checked_at[connection] = now
 
     async def open(self) -> None:
@@ -108,8 +150,19 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """One transaction on a connection of the pool."""
         with store_errors():
-            async with self._pool.connection() as connection, connection.transaction():
-                yield connection
+            async with self._pool.connection() as connection:
+                self._in_use.add(connection)
+                try:
+                    with answering_within(connection, TRANSACTION_SECONDS):
+                        async with connection.transaction():
+                            yield connection
+                finally:
+                    self._in_use.discard(connection)
+
+    def sever(self) -> None:
+        """Cut every transaction under way: this process may not go on with them."""
+        for connection in self._in_use:
+            cut(connection)
 
     LEADS = "SELECT 1 FROM leader WHERE id = 1 AND epoch = %(epoch)s FOR SHARE"
 

@@ -117,8 +117,11 @@ class Intake:
             rows = await (await connection.execute(self.MISSING, {"guids": list(guids)})).fetchall()
             return frozenset(row["guid"] for row in rows)
 
+    # GitHub keeps deliveries for three days; an App that has been silent for longer is not looked for any further.
     LAST_AT = """
-    SELECT at FROM events WHERE delivery IS NOT NULL AND app_id = %(app_id)s ORDER BY at DESC LIMIT 1
+    SELECT at FROM events
+    WHERE delivery IS NOT NULL AND app_id = %(app_id)s AND at >= (SELECT max(at) FROM events) - interval '3 days'
+    ORDER BY at DESC LIMIT 1
     """
 
     async def last_at(self, app_id: str) -> datetime | None:

@@ -1,16 +1,31 @@
 """Leadership: a session advisory lock on a connection of its own, and an epoch that fences every write.
 
 The lock says who may try; the epoch in `leader` makes sure that a paused former leader writes nothing.
+
+The session is a lease. The leader speaks on it every few seconds (`lost`); the server ends a session that has been
+silent for LEASE, whatever became of its process: killed (at once), vanished with its host
+(keepalives would notice too), paused, or cut off by something in between that still acknowledges packets. A leader
+that gets no answer within ANSWER_SECONDS stops by itself, sooner than the server lets another one lead:
+
+    RENEW_EVERY + ANSWER_SECONDS  <  LEASE
 """
 
 import asyncio
 import zlib
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from controller.errors import SchemaMismatch, StoreError
-from controller.gateways.postgres.database import Connection, Database, store_errors
+from controller.gateways.postgres.database import (
+    Connection,
+    Database,
+    answering_within,
+    store_errors,
+)
 
-CONFIRM_SECONDS = 5.0
+RENEW_EVERY = timedelta(seconds=2)
+ANSWER_SECONDS = 4.0
+LEASE = timedelta(seconds=8)
+RISE_SECONDS = 15.0  # a former leader's last transaction is waited for, until the server ends it
 
 
 class Leadership:
@@ -20,6 +35,7 @@ class Leadership:
         self._database = database
         self._holder = holder
         self._connection: Connection | None = None
+        self._leading = asyncio.Event()
         self.epoch: int | None = None
 
     @property
@@ -32,6 +48,7 @@ class Leadership:
     UPDATE leader SET epoch = epoch + 1, holder = %(holder)s, since = %(now)s WHERE id = 1 RETURNING epoch
     """
     SPACE = 0x5B0A
+    LEND = f"SET idle_session_timeout = {int(LEASE.total_seconds() * 1000)}"
 
     async def acquire(self, now: datetime) -> bool:
         """Try to lead; True if this process leads now. StoreUnavailable if the database cannot be reached."""
@@ -40,7 +57,7 @@ class Leadership:
         if self._connection is None:
             self._connection = await self._database.connect()
         try:
-            with store_errors():
+            with store_errors(), answering_within(self._connection, RISE_SECONDS):
                 key = zlib.crc32(self._database.schema.encode()) - 2**31
                 cursor = await self._connection.execute(self.TRY, {"space": self.SPACE, "key": key})
                 row = await cursor.fetchone()
@@ -48,29 +65,45 @@ class Leadership:
                     return False
                 cursor = await self._connection.execute(self.RISE, {"holder": self._holder, "now": now})
                 risen = await cursor.fetchone()
+                await self._connection.execute(self.LEND)
             if risen is None:
                 raise SchemaMismatch("the leader row is missing: run `switchboard migrate`")
         except StoreError:
             await self.drop()
             raise
         self.epoch = risen["epoch"]
+        self._leading.set()
         return True
 
     async def confirm(self) -> bool:
-        """Whether the lock's connection still lives; when it does not, this process leads no more."""
-        if self._connection is None or self.epoch is None:
+        """Renew the lease; when there is no answer, this process leads no more and its transactions are cut."""
+        connection = self._connection
+        if connection is None or self.epoch is None:
             return False
         try:
-            with store_errors():
-                async with asyncio.timeout(CONFIRM_SECONDS):
-                    await self._connection.execute("SELECT 1")
-        except (StoreError, TimeoutError):
-            await self.drop()
+            with store_errors(), answering_within(connection, ANSWER_SECONDS):
+                await connection.execute("SELECT 1")
+        except StoreError:
+            if connection is self._connection:
+                self._database.sever()
+                await self.drop()
             return False
         return True
+
+    async def lost(self) -> None:
+        """Renew the lease whenever this process leads; return once it is lost, not when it is let go.
+
+        In real time, as the server's own: whatever clock the rest of the program goes by.
+        """
+        while True:
+            await self._leading.wait()
+            await asyncio.sleep(RENEW_EVERY.total_seconds())
+            if self.epoch is not None and not await self.confirm():
+                return
 
     async def drop(self) -> None:
         """Let go, so that another process may lead at once."""
         connection, self._connection, self.epoch = self._connection, None, None
+        self._leading.clear()
         if connection is not None:
             await connection.close()

@@ -1,6 +1,5 @@
 """The doorbell: LISTEN on a connection of its own, which reconnects; after that an iteration always runs."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -9,12 +8,13 @@ import structlog
 from psycopg import sql
 
 from controller.errors import StoreError
-from controller.gateways.postgres.database import Connection, Database, identifier
+from controller.gateways.postgres.database import Connection, Database, answering_within, identifier
 from controller.ports import Clock
 
 log = structlog.get_logger()
 
 PROBE_SECONDS = 30.0
+ANSWER_SECONDS = 5.0
 RETRY = timedelta(seconds=1)
 
 
@@ -54,5 +54,5 @@ class Listener:
         """Pass on notifications; when none comes for a while, see whether the connection still lives."""
         async for _ in connection.notifies(timeout=PROBE_SECONDS):
             self._wake()
-        async with asyncio.timeout(PROBE_SECONDS):
+        with answering_within(connection, ANSWER_SECONDS):
             await connection.execute("SELECT 1")

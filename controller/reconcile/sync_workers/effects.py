@@ -17,9 +17,10 @@ from controller.domain.changes import (
     EndPod,
     EndRunnerThenPod,
     ForceDeletePod,
+    OwnSecret,
 )
 from controller.domain.constants import CALL_DEADLINE
-from controller.errors import RunnerBusy
+from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -56,11 +57,14 @@ class Effects:
         absent, self._absent = frozenset(self._absent), set()
         return absent
 
-    def begin(self, effects: Iterable[Effect], epoch: int) -> None:
-        """Begin them all; one that is under way since an earlier iteration is not begun twice."""
+    def begin(self, effects: Iterable[Effect], epoch: int) -> list[str]:
+        """Begin them all, and name them; one that is under way since an earlier iteration is not begun twice."""
+        names = []
         for effect in effects:
             name = f"{type(effect).__name__} {effect.name}"
             self._beside.start(name, partial(self._carry_out, effect, epoch))
+            names.append(name)
+        return names
 
     async def _carry_out(self, effect: Effect, epoch: int) -> bool:
         async with self._places:
@@ -90,32 +94,45 @@ class Effects:
                 if await self._cluster.get_pod(name) is None:
                     self._absent.add(name)
                     return True
+            case OwnSecret(name, pod_uid):
+                await self._cluster.own_secret(name, pod_uid)
             case _:
                 assert_never(effect)
         return False
 
     async def _kill(self, kill: EndRunnerThenPod, epoch: int) -> bool:
-        """Delete the runner, end the pod, mark the worker failed. A busy runner is left alone."""
-        runner_id = kill.runner_id
-        if runner_id is None:
-            found = await self._github.find_runner(kill.scope, kill.name)
-            runner_id = found.id if found else None
-        if runner_id is not None:
-            try:
-                await self._github.delete_runner(kill.scope, runner_id)
-            except RunnerBusy:
-                self._metrics.kills_refused_total.inc()
-                log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
-                await self._workers.drop_intent(kill.name, epoch, self._clock.now())
-                return False
+        """Delete the runner, end the pod or its Secret, mark the worker failed. A busy runner is left alone."""
+        try:
+            await self._delete_runner(kill)
+        except RunnerBusy:
+            self._metrics.kills_refused_total.inc()
+            log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
+            await self._workers.drop_intent(kill.name, epoch, self._clock.now())
+            return False
+        except (InstallationGone, GitHubForbidden) as error:
+            if kill.pod_seen and not isinstance(error, InstallationGone):
+                raise  # it may be busy
+            log.info(
+                "worker.runner_out_of_reach", worker=kill.name
+            )  # and its board is not to be lost for that
         info = await self._report(kill.name) if kill.pod_seen else {}
         if kill.pod_seen:
             await self._end_pod(kill.name, kill.reason.value, accepted=kill.pod_accepted)
+        else:
+            await self._cluster.delete_secret(kill.name)
         now = self._clock.now()
         if await self._workers.fail(kill.name, kill.reason, info, own_fault=False, epoch=epoch, now=now):
             self._metrics.worker_failures_total.labels(kill.reason.value).inc()
             log.info("worker.killed", worker=kill.name, reason=kill.reason.value)
         return True
+
+    async def _delete_runner(self, kill: EndRunnerThenPod) -> None:
+        runner_id = kill.runner_id
+        if runner_id is None:
+            found = await self._github.find_runner(kill.scope, kill.name)
+            runner_id = found.id if found else None
+        if runner_id is not None:
+            await self._github.delete_runner(kill.scope, runner_id)
 
     async def _end_pod(self, name: str, reason: str, *, accepted: bool) -> None:
         """A pod that no kubelet has taken would never notice a deadline: it is deleted."""

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
-from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
+from controller.domain.changes import Decided, Effect, Fail, Finish, Intend, PodGone
 from controller.domain.constants import SECRET_SWEEP_AGE
+from controller.domain.reasons import Reason
 from controller.domain.sightings import PodView, Unknown
 from controller.domain.views import View
 from controller.domain.workers import Adopted, Worker
@@ -68,7 +69,15 @@ class SyncWorkers:
         )
 
     async def run(self, epoch: int) -> None:
-        """Bring rows, pods and runners into agreement once."""
+        """Bring rows, pods and runners into agreement once; the effects go on beside the loop."""
+        await self._agree(epoch)
+
+    async def recover(self, epoch: int) -> None:
+        """The same on fresh views and to the end of its effects: for a leader that has just begun."""
+        await self._cluster.synced()
+        await self._beside.finished(await self._agree(epoch))
+
+    async def _agree(self, epoch: int) -> list[str]:
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         ours = self._ours(pods)
         at_work = [name for name in ours if not isinstance(pods, Unknown) and not pods.pods[name].phase.ended]
@@ -95,9 +104,10 @@ class SyncWorkers:
             self._metrics.workers_lock_seconds.observe((self._clock.now() - now).total_seconds())
         self._note(decided, rows)
         self._stages.note(rows)
-        self._effects.begin(effects, epoch)
+        begun = self._effects.begin(effects, epoch)
         await self._lists.refresh(rows.values())
         self._sweep_secrets()
+        return begun
 
     def _ours(self, pods: PodView | Unknown) -> dict[str, Adopted | None]:
         if isinstance(pods, Unknown):
@@ -114,6 +124,8 @@ class SyncWorkers:
                 case Fail(name, reason):
                     self._metrics.worker_failures_total.labels(reason.value).inc()
                     log.info("worker.failed", worker=name, reason=reason.value)
+                    scopes.add(rows[name].scope)
+                case Intend(name, Reason.POD_MISSING):  # who reserved it may still register its runner
                     scopes.add(rows[name].scope)
                 case Finish(name):
                     log.info("worker.completed", worker=name)

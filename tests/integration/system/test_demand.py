@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+from controller.simulators.github import WebhookRule
 from tests.systems import System, a_pool, a_system
 
 
@@ -71,7 +72,8 @@ async def test_label_sets_that_steal_each_others_runners_both_finish(
 ) -> None:
     pools = [a_pool("small", ["a"], board="rv1"), a_pool("large", ["a", "b"], board="rv1")]
     async with a_system(database_url, tmp_path, pools=pools, boards={"rv1": 3}) as system:
-        system.github.sim.behaviour.assign_at_random = True
+        # GitHub tells of the older jobs late, so the first runners are made for the younger and taken by the older.
+        system.github.sim.faults.webhooks.rules.append(WebhookRule("delay", action="queued", times=8))
         ids = [*system.queue("acme/widgets", "a", jobs=8), *system.queue("acme/widgets", "a", "b", jobs=8)]
         await system.until(system.finished(ids))
         await system.step()
@@ -79,7 +81,7 @@ async def test_label_sets_that_steal_each_others_runners_both_finish(
         stolen = await system.rows(
             "SELECT 1 FROM jobs j JOIN workers w ON w.name = j.runner_name WHERE w.labels <> j.labels"
         )
-        assert stolen  # else this test shows nothing
+        assert len(stolen) >= 3  # every board's first runner; else this test shows nothing
 
 
 async def test_two_pools_on_one_board_type_never_promise_one_board_twice(

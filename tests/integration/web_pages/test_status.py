@@ -47,13 +47,14 @@ async def test_one_that_stands_by_is_healthy_and_ready(
 async def test_ready_tells_how_the_loop_is_doing(
     browser: httpx.AsyncClient, loop_status: ReportedLoop
 ) -> None:
-    loop_status.report(last_error="GitHubUnavailable: timeout")
+    loop_status.report(last_error="GitHubUnavailable: timeout", unknown=("pods cannot be watched: 503",))
     assert (await browser.get("/ready")).json() == {
         "role": "leader",
         "started": "2026-03-01T11:00:00Z",
         "iterations": 240,
         "last_iteration": "2026-03-01T11:59:56Z",
         "last_error": "GitHubUnavailable: timeout",
+        "unknown": ["pods cannot be watched: 503"],
     }
 
 

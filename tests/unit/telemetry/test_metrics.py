@@ -15,6 +15,7 @@ NAMES = {
     "iteration_seconds": ("histogram", ("step",)),
     "iteration_last_success_timestamp_seconds": ("gauge", ()),
     "workers_lock_seconds": ("histogram", ()),
+    "steps_left_out": ("counter", ("step",)),
     "worker_failures": ("counter", ("reason",)),
     "skips": ("gauge", ("reason",)),
     "kills_refused": ("counter", ()),

@@ -1,0 +1,158 @@
+"""What the child processes play on: real PostgreSQL, a served GitHub and a served cluster, all on the machine's clock.
+
+Webhooks are received in the test's own process, so that a dead controller loses none of them.
+"""
+
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+
+from controller.gateways.clock import SystemClock
+from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.intake import Intake
+from controller.simulators.cluster import Behaviour, ClusterSimulator, RunnerProgram
+from controller.simulators.cluster.objects import SECRETS
+from controller.simulators.github import JobSpec
+from controller.telemetry.metrics import Metrics
+from controller.web.webhook import Receiver, webhook_routes
+from tests.integration.processes.children import Child, a_child
+from tests.leftovers import loose_ends
+from tests.postgres import opened
+from tests.serving import serving
+from tests.systems import BOARD_LABEL, a_pool, settings_for
+from tests.waiting import until
+from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
+
+REPO = "acme/widgets"
+POOL = "rv1"
+TIMINGS = {"pollInterval": "1s", "podPendingTimeout": "2s", "podDeleteGrace": "2s"}
+QUICK = Behaviour(
+    pull_time=timedelta(milliseconds=20),
+    start_time=timedelta(milliseconds=20),
+    stop_time=timedelta(milliseconds=20),
+)
+SLOW = Behaviour(pull_time=timedelta(minutes=10), stop_time=timedelta(milliseconds=20))
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything but the controller."""
+
+    github: GitHubWorld
+    cluster: ClusterSimulator
+    database: Database
+    settings: Path
+    environment: dict[str, str]
+
+    def child(self, command: str = "controller", **environment: str) -> AbstractAsyncContextManager[Child]:
+        """A controller on this stage."""
+        return a_child(command, self.settings, self.environment | environment)
+
+    def queue(self, *, jobs: int = 1, seconds: float = 0.1) -> list[int]:
+        """A push: a run of that many equal jobs; their ids."""
+        run = self.github.sim.queue_run(REPO, [JobSpec((POOL,), seconds) for _ in range(jobs)])
+        return [job.id for job in run.jobs]
+
+    def treat(self, behaviour: Behaviour) -> None:
+        """How the boards treat what they start from now on."""
+        for node in self.cluster.nodes():
+            self.cluster.set_board_behaviour(node["metadata"]["name"], behaviour)
+
+    async def rows(self, query: str, **values: Any) -> list[dict[str, Any]]:
+        """Ask the database itself."""
+        async with self.database.transaction() as connection:
+            return await (await connection.execute(query, values)).fetchall()
+
+    async def workers(self) -> dict[str, dict[str, Any]]:
+        """All rows of workers, by name."""
+        return {row["name"]: row for row in await self.rows("SELECT * FROM workers ORDER BY created_at")}
+
+    def secrets(self) -> dict[str, dict[str, Any]]:
+        """The Secrets there are, by name."""
+        return {each["metadata"]["name"]: each for each in self.cluster.store.all(SECRETS)}
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """The pods there are, by name."""
+        return {each["metadata"]["name"]: each for each in self.cluster.pods()}
+
+    def registered(self) -> list[str]:
+        """The runners that GitHub has."""
+        return [each.name for each in self.github.sim.ledger.runners() if each.removed_at is None]
+
+    async def loose_ends(self) -> list[str]:
+        """What is lost, or left over."""
+        return await loose_ends(self.github, self.cluster, self.database)
+
+    async def comes_to_rest(self) -> None:
+        """Wait until every job has finished and nothing is left of their runners, pods and Secrets."""
+
+        async def at_rest() -> bool:
+            return not await self.loose_ends()
+
+        try:
+            await until(at_rest)
+        except TimeoutError:
+            raise AssertionError(await self.loose_ends()) from None
+
+
+@asynccontextmanager
+async def a_stage(
+    database_url: str,
+    directory: Path,
+    *,
+    boards: int = 2,
+    reach: str | None = None,
+    timings: Mapping[str, str] = TIMINGS,
+) -> AsyncIterator[Stage]:
+    """Set the stage; `reach` is the database's address for the children, if it is another one than ours."""
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        github = await stack.enter_async_context(a_github(clock))
+        cluster = ClusterSimulator(clock, random.Random(3), token="cluster-token")
+        cluster.default_program = RunnerProgram(github.base_url, "2.335.0")
+        for number in range(1, boards + 1):
+            cluster.add_board(f"{POOL}-{number}", {BOARD_LABEL: POOL})
+            cluster.set_board_behaviour(f"{POOL}-{number}", QUICK)
+        cluster_url = await stack.enter_async_context(serving(cluster.app))
+        await stack.enter_async_context(cluster.running())
+        kubeconfig = directory / "kubeconfig"
+        kubeconfig.write_text(cluster.kubeconfig(cluster_url), encoding="utf-8")
+        database = await stack.enter_async_context(opened(database_url))
+        receiving = settings_for(github, database_url, [a_pool(POOL)], {})
+        intake = Intake(database, receiving.file.catalogue)
+        receiver = Receiver(intake, receiving, clock, Metrics())
+        hook = await stack.enter_async_context(serving(Starlette(routes=webhook_routes(receiver))))
+        github.sim.webhook_url = f"{hook}/webhook"
+        settings = directory / "settings.yaml"  # JSON is YAML
+        settings.write_text(json.dumps(_settings(github, timings)), encoding="utf-8")
+        environment = {
+            "DATABASE_URL": reach or database_url,
+            "GITHUB_WEBHOOK_SECRET": github.webhook_secret,
+            "KUBECONFIG": str(kubeconfig),
+        }
+        yield Stage(github, cluster, database, settings, environment)
+
+
+def _settings(github: GitHubWorld, timings: Mapping[str, str]) -> dict[str, Any]:
+    kinds = {"Organization": ORGANIZATION_APP, "User": USER_APP}
+    apps = {kind: {"appId": app, "privateKeyFile": str(github.apps[app])} for kind, app in kinds.items()}
+    return {
+        "github": {"apiUrl": github.base_url, "apps": apps},
+        "pools": [a_pool(POOL)],
+        "timings": dict(timings),
+        "web": {"listen": "127.0.0.1:0"},
+    }
+
+
+def ending(pod: dict[str, Any] | None) -> bool:
+    """Whether a pod has ended, is gone, or will be in a moment."""
+    if pod is None or pod["status"]["phase"] in ("Succeeded", "Failed"):
+        return True
+    return pod["spec"].get("activeDeadlineSeconds") == 1 or "deletionTimestamp" in pod["metadata"]

@@ -1,0 +1,122 @@
+"""Two controllers on one database: killed, cut off, paused. One acts at a time, and the other goes on."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.integration.processes.children import Child
+from tests.integration.processes.proxies import a_proxy
+from tests.integration.processes.stages import Stage, a_stage, ending
+from tests.waiting import until
+
+
+async def takes_over(child: Child) -> None:
+    """Wait until it has led and come round."""
+    await child.says("leader.acquired")
+    await child.iterated(1)
+
+
+async def ended(stage: Stage, name: str) -> None:
+    """Wait until the worker's row has ended."""
+
+    async def has_ended() -> bool:
+        return (await stage.workers())[name]["status"] in ("completed", "failed")
+
+    await until(has_ended)
+
+
+async def test_when_the_leader_is_killed_the_one_that_stands_by_acts_next(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_stage(database_url, tmp_path) as stage, stage.child() as first:
+        await takes_over(first)
+        async with stage.child() as second, stage.child("webhook") as receiver:
+            stage.github.sim.webhook_url = f"{receiver.url}/webhook"
+            assert not await second.leads()
+            assert (await receiver.ready())["role"] == "receiver"
+            await first.kill()
+            stage.queue(jobs=2)
+            await takes_over(second)
+            await stage.comes_to_rest()
+            assert {row["status"] for row in (await stage.workers()).values()} == {"completed"}
+
+
+async def test_a_leader_that_ends_in_order_hands_over_what_it_leads(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_stage(database_url, tmp_path) as stage, stage.child() as first:
+        await takes_over(first)
+        async with stage.child() as second:
+            assert await first.end() == 0
+            assert first.said("program.stopped")
+            await takes_over(second)
+
+
+async def test_a_leader_whose_database_falls_silent_stops_acting_before_another_begins(
+    database_url: str, tmp_path: Path
+) -> None:
+    """All packets are dropped while connections stay open: no keepalive notices that."""
+    async with (
+        a_proxy(database_url) as proxy,
+        a_stage(database_url, tmp_path) as stage,
+        stage.child(DATABASE_URL=proxy.url) as first,
+    ):
+        await takes_over(first)
+        async with stage.child() as second:
+            held = stage.cluster.faults.add(operation="create pods", hold="before")
+            stage.queue()
+            await held.wait_held()
+            (victim,) = await stage.workers()
+            proxy.fall_silent()
+            stopped = await first.says("leader.stood_down")
+            began = await second.says("leader.acquired")
+            assert stopped["time"] < began["time"]
+            assert (await first.ready())["role"] == "standby"
+            assert (await first.ready())["last_error"].startswith("StoreUnavailable")
+            held.release(drop=True)
+            await stage.comes_to_rest()
+            assert (await stage.workers())[victim]["failure_reason"] == "pod_missing"
+            proxy.speak()
+            await second.kill()
+            stage.queue()
+            await stage.comes_to_rest()  # by the first, which leads again
+
+
+async def test_a_paused_leader_changes_no_row_and_what_it_did_outside_is_undone(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_stage(database_url, tmp_path) as stage, stage.child() as first:
+        await takes_over(first)
+        async with stage.child() as second:
+            held = stage.cluster.faults.add(operation="create pods", hold="before")
+            stage.queue()
+            await held.wait_held()
+            (victim,) = await stage.workers()
+            first.pause()
+            await second.says("leader.acquired")
+            await ended(stage, victim)
+            before = outcome((await stage.workers())[victim])
+            first.resume()
+            held.release(drop=False)  # the request was under way all the time: a pod comes that nobody wants
+            await first.says("leader.stood_down")
+
+            async def made() -> bool:
+                return victim in stage.pods()
+
+            await until(made)
+            await second.iterated(int((await second.ready())["iterations"]) + 2)
+            assert ending(stage.pods().get(victim))
+            assert outcome((await stage.workers())[victim]) == before
+            await stage.comes_to_rest()
+
+
+def outcome(row: dict[str, Any]) -> dict[str, Any]:
+    """What a worker came to; where its pod was seen is added later too."""
+    names = (
+        "status",
+        "failure_reason",
+        "ending_reason",
+        "completed_at",
+        "runner_id",
+        "jit_at",
+    )
+    return {name: row[name] for name in names}

@@ -1,0 +1,104 @@
+"""Effects that happened while their answer was lost, at every call that changes something; the controller lives.
+
+The same points as those at which a controller is killed (`tests/integration/processes/test_killed.py`).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from controller.simulators.cluster import Behaviour
+from tests.integration.processes.proxies import a_proxy
+from tests.leftovers import loose_ends
+from tests.systems import System, a_pool, a_system
+
+TIMINGS = {"podDeleteGrace": "60s", "podPendingTimeout": "60s"}
+PROVISIONING = {
+    "the JIT call": ("github", "actions/generate-runner-jitconfig-for-org"),
+    "the Secret": ("cluster", "create secrets"),
+    "the pod": ("cluster", "create pods"),
+    "the ownerReference": ("cluster", "patch secrets"),
+}
+KILLING = {
+    "the runner's deletion": ("github", "actions/delete-self-hosted-runner-from-org"),
+    "the deadline patch": ("cluster", "patch pods"),
+}
+COMMITS = {
+    "the reservation": (b"INSERT INTO workers", b"COMMIT"),
+    "the runner's note": (b"SET group_id", b"COMMIT"),
+    "the pod's note": (b"SET create_rv", b"COMMIT"),
+    "the intent": (b"SET ending_reason", b"COMMIT"),
+    "the worker's failure": (b"SET status = 'failed'", b"COMMIT"),
+}
+
+
+def lose(system: System, where: str, operation: str) -> None:
+    """Let the effect of the next such request happen, and its answer be lost."""
+    faults = system.github.sim.faults if where == "github" else system.cluster.faults
+    faults.add(operation=operation, drop="after", times=1, name="lost")
+
+
+def lost(system: System) -> bool:
+    """Whether that has happened."""
+    rules = (system.github.sim.faults.rules, system.cluster.faults.rules)
+    return any(rule.name == "lost" and rule.hits for each in rules for rule in each.values())
+
+
+def stall(system: System) -> None:
+    """No image comes down any more: a pod there is stuck, until it is killed for that."""
+    system.cluster.set_board_behaviour("rv1-1", Behaviour(fail_to_pull="*"))
+
+
+async def rests(system: System) -> None:
+    """Let time pass until every job has finished and nothing is left; a quarter of an hour at most."""
+    for _ in range(90):
+        if not await loose_ends(system.github, system.cluster, system.database):
+            return
+        await system.step(10)
+    assert await loose_ends(system.github, system.cluster, system.database) == []
+
+
+@pytest.mark.parametrize(("where", "operation"), PROVISIONING.values(), ids=PROVISIONING)
+async def test_an_answer_lost_while_provisioning(
+    where: str, operation: str, database_url: str, tmp_path: Path
+) -> None:
+    pools, boards = [a_pool("rv1")], {"rv1": 1}
+    async with a_system(database_url, tmp_path, pools=pools, boards=boards, timings=TIMINGS) as system:
+        lose(system, where, operation)
+        system.queue("acme/widgets", "rv1")
+        await system.step()
+        assert lost(system)
+        await rests(system)
+
+
+@pytest.mark.parametrize(("where", "operation"), KILLING.values(), ids=KILLING)
+async def test_an_answer_lost_while_killing(
+    where: str, operation: str, database_url: str, tmp_path: Path
+) -> None:
+    pools, boards = [a_pool("rv1")], {"rv1": 1}
+    async with a_system(database_url, tmp_path, pools=pools, boards=boards, timings=TIMINGS) as system:
+        stall(system)
+        lose(system, where, operation)
+        system.queue("acme/widgets", "rv1")
+        await system.until(lambda: lost(system))
+        system.cluster.set_board_behaviour("rv1-1", Behaviour())
+        await rests(system)
+        (first, *_) = await system.rows("SELECT failure_reason FROM workers ORDER BY created_at")
+        assert first["failure_reason"] == "pod_stuck_pending"
+
+
+@pytest.mark.parametrize("statements", COMMITS.values(), ids=COMMITS)
+async def test_an_answer_of_the_database_lost_after_its_commit(
+    statements: tuple[bytes, ...], database_url: str, tmp_path: Path
+) -> None:
+    pools, boards = [a_pool("rv1")], {"rv1": 1}
+    async with (
+        a_proxy(database_url) as proxy,
+        a_system(proxy.url, tmp_path, pools=pools, boards=boards, timings=TIMINGS) as system,
+    ):
+        stall(system)
+        proxy.lose_answer(*statements)
+        system.queue("acme/widgets", "rv1")
+        await system.until(lambda: proxy.answers_lost > 0)
+        system.cluster.set_board_behaviour("rv1-1", Behaviour())
+        await rests(system)

@@ -1,0 +1,344 @@
+"""Which pending jobs get a worker, and the first reason why the others do not."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controller.decide.capacity import Claim, SlotMap, free_slots
+from controller.decide.demand import Funds, Plan, Share, Situation, Skipped, match_demand
+from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
+from controller.domain.jobs import Entity, EntityType, Job, JobStatus, Mark
+from controller.domain.pools import Catalogue, Pool
+from controller.domain.reasons import Skip
+from controller.domain.sightings import Node, NodeView, PodView, Unknown
+from controller.domain.workers import Worker, WorkerStatus
+from tests.unit.decide.builders import ACME, BOARD, JANE, NOW, a_job, a_node, a_worker, ago
+
+OTHER = Entity(7, "other", EntityType.ORGANIZATION)
+X = Pool("x", "x", (("x",), ("x", "large")), "image", {BOARD: "x"})
+Y = Pool("y", "x", (("y",),), "image", {BOARD: "x"})  # another pool on the same boards
+Z = Pool("z", "z", (("z",),), "image", {BOARD: "z"})
+CATALOGUE = Catalogue((X, Y, Z))
+APPS = {"111": EntityType.ORGANIZATION, "222": EntityType.USER}
+
+
+def boards(count: int, board: str = "x") -> list[Node]:
+    return [a_node(f"{board}-{number}", labels={BOARD: board}) for number in range(count)]
+
+
+def slots(nodes: Sequence[Node], claims: Sequence[Claim] = ()) -> SlotMap:
+    return free_slots(NodeView({node.name: node for node in nodes}, 1), PodView({}, 1), claims, frozenset())
+
+
+def plan(jobs: Sequence[Job], workers: Sequence[Worker] = (), free: int = 10, **fields: Any) -> Plan:
+    """Match, with so many free boards of type x, no limits and no holds."""
+    values: dict[str, Any] = {
+        "slots": slots(boards(free)),
+        "catalogue": CATALOGUE,
+        "share": lambda entity: Share(None, 5),
+        "allowed": lambda job: True,
+        "apps": APPS,
+    }
+    ordered = sorted(jobs, key=lambda job: (job.created_at, job.job_id))
+    return match_demand(Situation(NOW, ordered, list(workers), **(values | fields)))
+
+
+def reasons(found: Plan) -> dict[int, str]:
+    """Job → reason, or the node whose slot it got."""
+    return {skip.job.job_id: skip.reason.value for skip in found.skips} | {
+        step.job.job_id: step.node for step in found.steps
+    }
+
+
+def only_skip(found: Plan) -> Skipped:
+    assert found.steps == ()
+    (skip,) = found.skips
+    return skip
+
+
+def only_reason(found: Plan) -> Skip:
+    (reason,) = {skip.reason for skip in found.skips}
+    return reason
+
+
+def served(found: Plan) -> list[int]:
+    return [step.job.job_id for step in found.steps]
+
+
+def a_hold(scope: HoldScope, target: str, **fields: Any) -> Holds:
+    return Holds.of([Hold(scope, target, HoldWhy.PAUSE, "ada", NOW, **fields)])
+
+
+def test_a_pending_job_beside_a_free_board_gets_a_worker() -> None:
+    job = a_job()
+    (step,) = plan([job], free=1).steps
+    assert (step.job, step.pool, step.node) == (job, X, "x-0")
+
+
+@pytest.mark.parametrize(
+    ("job", "fields", "reason"),
+    [
+        (a_job(mark=Mark.CANCELLED), {}, Skip.CANCELLED),
+        (a_job(mark=Mark.GAVE_UP), {}, Skip.GAVE_UP),
+        (a_job(confirmed=False), {}, Skip.NOT_CONFIRMED),
+        (a_job(), {"allowed": lambda job: False}, Skip.NOT_ALLOWED),
+        (a_job(app_id="222"), {}, Skip.WRONG_APP),
+        (a_job(app_id="333"), {}, Skip.WRONG_APP),
+        (a_job(), {"suspended": frozenset({31})}, Skip.INSTALLATION_SUSPENDED),
+        (a_job(labels=("windows",)), {}, Skip.NO_POOL),
+        (a_job(), {"holds": a_hold(HoldScope.POOL, "x")}, Skip.HELD),
+        (a_job(), {"holds": a_hold(HoldScope.ENTITY, "acme")}, Skip.HELD),
+        (a_job(retry_after=NOW + timedelta(seconds=1)), {}, Skip.BACKING_OFF),
+        (a_job(), {"share": lambda entity: Share(0, 5)}, Skip.ENTITY_AT_MAX_WORKERS),
+        (a_job(), {"slots": Unknown("the watch is stale")}, Skip.CLUSTER_UNKNOWN),
+        (a_job(), {"slots": slots([])}, Skip.NO_FREE_SLOTS),
+        (a_job(), {"funds": {31: Funds(0, NOW)}}, Skip.GITHUB_BUDGET_LOW),
+    ],
+)
+def test_every_skip_has_its_reason(job: Job, fields: dict[str, Any], reason: Skip) -> None:
+    assert only_skip(plan([job], **fields)).reason is reason
+
+
+ALL_AT_ONCE: list[tuple[Skip, dict[str, Any], dict[str, Any]]] = [
+    (Skip.CANCELLED, {"mark": Mark.CANCELLED}, {}),
+    (Skip.NOT_CONFIRMED, {"confirmed": False}, {}),
+    (Skip.NOT_ALLOWED, {}, {"allowed": lambda job: False}),
+    (Skip.WRONG_APP, {"app_id": "333"}, {}),
+    (Skip.INSTALLATION_SUSPENDED, {}, {"suspended": frozenset({31})}),
+    (Skip.HELD, {}, {"holds": a_hold(HoldScope.POOL, "x")}),
+    (Skip.BACKING_OFF, {"retry_after": NOW + timedelta(minutes=1)}, {}),
+    (Skip.ENTITY_AT_MAX_WORKERS, {}, {"share": lambda entity: Share(0, 5)}),
+    (Skip.NO_FREE_SLOTS, {}, {"slots": slots([])}),
+    (Skip.GITHUB_BUDGET_LOW, {}, {"funds": {31: Funds(0, NOW)}}),
+]
+
+
+@pytest.mark.parametrize("first", range(len(ALL_AT_ONCE)))
+def test_the_first_reason_that_applies_is_given(first: int) -> None:
+    job: dict[str, Any] = {}
+    situation: dict[str, Any] = {}
+    for _, of_job, of_situation in ALL_AT_ONCE[first:]:
+        job |= of_job
+        situation |= of_situation
+    assert only_skip(plan([a_job(**job)], **situation)).reason is ALL_AT_ONCE[first][0]
+
+
+def test_a_job_that_matches_no_pool_is_told_the_nearest_labels() -> None:
+    assert only_skip(plan([a_job(labels=("tiny", "x"))])).detail == {"nearest": ["x"]}
+    assert only_skip(plan([a_job(labels=("windows",))])).detail == {"nearest": None}
+
+
+@pytest.mark.parametrize(("until", "held"), [(None, True), (1, True), (0, False), (-1, False)])
+def test_a_hold_counts_until_its_time(until: int | None, held: bool) -> None:
+    ends = None if until is None else NOW + timedelta(seconds=until)
+    found = plan([a_job()], holds=a_hold(HoldScope.ENTITY, "acme", until=ends))
+    assert bool(found.skips) is held
+
+
+def test_an_entity_is_held_whatever_the_case_of_its_login() -> None:
+    job = a_job(entity=Entity(5, "AcMe", EntityType.ORGANIZATION))
+    assert only_skip(plan([job], holds=a_hold(HoldScope.ENTITY, "acme"))).reason is Skip.HELD
+
+
+@pytest.mark.parametrize(("after", "waits"), [(1, True), (0, False), (-1, False)])
+def test_a_job_backs_off_until_its_time(after: int, waits: bool) -> None:
+    found = plan([a_job(retry_after=NOW + timedelta(seconds=after))])
+    assert bool(found.skips) is waits
+
+
+def test_supply_that_meets_demand_is_on_its_way() -> None:
+    skip = only_skip(plan([a_job()], [a_worker()]))
+    assert skip.reason is Skip.RUNNER_ON_ITS_WAY
+    assert skip.detail == {"workers": 1, "stages": {"pod": 1}}
+
+
+def test_the_stages_of_those_on_their_way_are_told() -> None:
+    stages: dict[str, dict[str, Any]] = {
+        "reserved": {"pod_at": None},
+        "jit": {"pod_at": None, "jit_at": ago(1)},
+        "pod": {},
+        "running": {"running_at": ago(1)},
+        "online": {"running_at": ago(2), "online_at": ago(1)},
+        "ended": {"pod_ended_at": ago(1)},
+    }
+    workers = [a_worker(name, **fields) for name, fields in stages.items()]
+    skips = plan([a_job() for _ in workers], workers).skips
+    assert skips[0].detail["stages"] == dict.fromkeys(sorted(stages), 1)
+
+
+def test_only_what_supply_does_not_cover_gets_workers_and_the_oldest_are_covered() -> None:
+    jobs = [a_job(created_at=ago(age)) for age in (50, 40, 30)]
+    found = plan(jobs, [a_worker()])
+    assert [skip.job for skip in found.skips] == jobs[:1]
+    assert [step.job for step in found.steps] == jobs[1:]
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        a_worker(status=WorkerStatus.FAILED),
+        a_worker(status=WorkerStatus.COMPLETED),
+        a_worker(ending_reason="runner_idle"),
+        a_worker(job_id=1, job_status=JobStatus.RUNNING),
+        a_worker(job_id=1, job_status=JobStatus.COMPLETED),
+        a_worker(entity=OTHER),
+        a_worker(labels=("large", "x")),
+    ],
+)
+def test_who_is_no_supply_for_this_key(worker: Worker) -> None:
+    assert len(plan([a_job()], [worker]).steps) == 1
+
+
+def test_a_finished_worker_with_a_hung_pod_is_not_supply() -> None:
+    hung = a_worker(job_id=1, job_status=JobStatus.COMPLETED, job_ended_at=ago(900))
+    assert len(plan([a_job()], [hung]).steps) == 1
+
+
+@pytest.mark.parametrize("type_", [EntityType.ORGANIZATION, EntityType.USER])
+def test_only_a_persons_repositories_are_apart(type_: EntityType) -> None:
+    entity, app = (JANE, "222") if type_ is EntityType.USER else (ACME, "111")
+    worker = a_worker(entity=entity, app_id=app, repo=f"{entity.name}/one")
+    job = a_job(entity=entity, app_id=app, repo=f"{entity.name}/two")
+    assert len(plan([job], [worker]).steps) == (1 if type_ is EntityType.USER else 0)
+
+
+@pytest.mark.parametrize("fields", [{"mark": Mark.CANCELLED}, {"confirmed": False}])
+def test_a_job_that_is_no_demand_leaves_the_supply_to_others(fields: dict[str, Any]) -> None:
+    nothing, waiting = a_job(**fields, created_at=ago(500)), a_job()
+    assert reasons(plan([nothing, waiting], [a_worker()]))[waiting.job_id] == "runner_on_its_way"
+
+
+def test_a_job_that_backs_off_still_is_demand_that_a_free_worker_may_serve() -> None:
+    """GitHub may hand the free worker to either job, so the other one gets a worker too."""
+    waiting, other = a_job(retry_after=NOW + timedelta(minutes=1)), a_job()
+    assert reasons(plan([waiting, other], [a_worker()])) == {
+        waiting.job_id: "backing_off",
+        other.job_id: "x-0",
+    }
+
+
+@pytest.mark.parametrize(("idle", "reason"), [(119, "runner_on_its_way"), (120, "not_picked_up")])
+def test_a_runner_that_idles_beside_its_job_for_two_minutes_is_not_helped_by_another(
+    idle: int, reason: str
+) -> None:
+    jobs = [a_job(), a_job()]
+    found = reasons(plan(jobs, [a_worker(online_at=ago(500), idle_since=ago(idle))]))
+    assert found[jobs[0].job_id] == reason
+    assert found[jobs[1].job_id] == ("x-0" if idle < 120 else "not_picked_up")
+
+
+@pytest.mark.parametrize(("held", "steps"), [(1, 2), (2, 1), (3, 0), (4, 0)])
+def test_a_cap_counts_all_workers_of_the_entity_over_all_pools(held: int, steps: int) -> None:
+    busy = [
+        a_worker(f"w-{n}", pool="z", labels=("z",), job_id=n, job_status=JobStatus.RUNNING)
+        for n in range(1, held + 1)
+    ]
+    found = plan([a_job() for _ in range(5)], busy, share=lambda entity: Share(3, 5))
+    assert len(found.steps) == steps
+    assert {skip.reason for skip in found.skips} == {Skip.ENTITY_AT_MAX_WORKERS}
+
+
+@pytest.mark.parametrize(
+    ("worker", "counts"),
+    [
+        (a_worker(ending_reason="runner_idle"), True),
+        (a_worker(status=WorkerStatus.FAILED), True),
+        (a_worker(status=WorkerStatus.FAILED, pod_ended_at=ago(1)), False),
+        (a_worker(status=WorkerStatus.FAILED, pod_at=None), False),
+        (a_worker(entity=OTHER), False),
+    ],
+)
+def test_an_ending_worker_counts_until_its_pod_is_gone(worker: Worker, counts: bool) -> None:
+    found = plan([a_job()], [worker], share=lambda entity: Share(1, 5))
+    assert bool(found.skips) is counts
+
+
+def test_one_entitys_cap_does_not_stop_another() -> None:
+    mine = [a_job(created_at=ago(100)) for _ in range(3)]
+    theirs = a_job(entity=OTHER, created_at=ago(1))
+    found = plan([*mine, theirs], share=lambda entity: Share(1 if entity is ACME else None, 5))
+    assert served(found) == [mine[0].job_id, theirs.job_id]
+
+
+def test_two_pools_on_one_board_type_never_promise_one_board_twice() -> None:
+    jobs = [a_job(labels=("x",)), a_job(labels=("y",)), a_job(labels=("x",)), a_job(labels=("y",))]
+    found = plan(jobs, free=3)
+    assert len({step.node for step in found.steps}) == 3
+    assert only_reason(found) is Skip.NO_FREE_SLOTS
+
+
+def test_a_full_pool_says_what_holds_its_boards() -> None:
+    node = a_node(schedulable=False)
+    skip = only_skip(plan([a_job()], slots=slots([node, a_node("board-2", ready=False)])))
+    assert skip.detail == {"board": "x", "boards": 2, "states": {"cordoned": 1, "not_ready": 1}}
+
+
+def test_a_full_pool_does_not_stop_another() -> None:
+    waiting, other = a_job(labels=("z",)), a_job()
+    assert reasons(plan([waiting, other], free=1)) == {
+        waiting.job_id: "no_free_slots",
+        other.job_id: "x-0",
+    }
+
+
+@pytest.mark.parametrize(("runners", "steps"), [(0, 0), (1, 1), (2, 2), (3, 2)])
+def test_an_installations_budget_bounds_its_runners(runners: int, steps: int) -> None:
+    found = plan([a_job(), a_job()], funds={31: Funds(runners, NOW + timedelta(minutes=5))})
+    assert len(found.steps) == steps
+    for skip in found.skips:
+        assert skip.reason is Skip.GITHUB_BUDGET_LOW
+        assert skip.detail == {"until": (NOW + timedelta(minutes=5)).isoformat()}
+
+
+def test_a_budget_that_is_used_up_takes_no_slot_from_others() -> None:
+    poor, other = a_job(created_at=ago(500)), a_job(entity=OTHER, installation_id=32)
+    assert served(plan([poor, other], free=1, funds={31: Funds(0)})) == [other.job_id]
+
+
+def by_name(**priorities: int) -> Callable[[Entity], Share]:
+    return lambda entity: Share(None, priorities.get(entity.name, 5))
+
+
+def test_without_priorities_the_oldest_job_comes_first() -> None:
+    ages = (10, 300, 200, 5)
+    jobs = [a_job(created_at=ago(age), entity=ACME if age % 200 else OTHER) for age in ages]
+    oldest_first = sorted(jobs, key=lambda job: job.created_at)
+    assert served(plan(jobs)) == [job.job_id for job in oldest_first]
+    assert served(plan(jobs, free=2)) == [job.job_id for job in oldest_first[:2]]
+
+
+def test_a_higher_priority_comes_before_age() -> None:
+    old, new = a_job(created_at=ago(900)), a_job(created_at=ago(1), entity=OTHER)
+    assert served(plan([old, new], free=1, share=by_name(other=10))) == [new.job_id]
+    assert served(plan([old, new], free=1, share=by_name(other=1))) == [old.job_id]
+
+
+def test_fair_gives_the_turn_to_whoever_has_the_fewest_workers() -> None:
+    many = [a_job(created_at=ago(900 - n)) for n in range(4)]
+    few = [a_job(created_at=ago(100 - n), entity=OTHER) for n in range(2)]
+    turns = served(plan([*many, *few], fair=True))
+    assert turns == [each.job_id for each in (many[0], few[0], many[1], few[1], many[2], many[3])]
+
+
+def test_fair_counts_the_workers_that_are_there_already() -> None:
+    busy = [a_worker(f"w-{n}", job_id=n, job_status=JobStatus.RUNNING) for n in (1, 2)]
+    old, new = a_job(created_at=ago(900)), a_job(created_at=ago(1), entity=OTHER)
+    assert served(plan([old, new], busy, free=1)) == [old.job_id]
+    assert served(plan([old, new], busy, free=1, fair=True)) == [new.job_id]
+
+
+def test_fair_does_not_overrule_priority() -> None:
+    busy = [a_worker(f"w-{n}", job_id=n, job_status=JobStatus.RUNNING) for n in (1, 2)]
+    old, new = a_job(created_at=ago(900)), a_job(created_at=ago(1), entity=OTHER)
+    assert served(plan([old, new], busy, free=1, fair=True, share=by_name(acme=6))) == [old.job_id]
+
+
+def test_a_pool_that_is_probed_gets_one_worker_until_that_one_is_proven() -> None:
+    jobs = [a_job(), a_job(), a_job(labels=("y",))]
+    found = plan(jobs, probing=frozenset({"x"}))
+    assert served(found) == [jobs[0].job_id, jobs[2].job_id]
+    assert only_reason(found) is Skip.HELD
+    unproven = a_worker(labels=("large", "x"))
+    assert served(plan(jobs, [unproven], probing=frozenset({"x"}))) == [jobs[2].job_id]
