@@ -1,8 +1,11 @@
 """Where the API server keeps each kind, and the two kinds of the Prometheus operator, which it must be taught."""
 
+from functools import partial
+
 import httpx
 
 from tests.chart.helm import NAMESPACE, Json
+from tests.waiting import until
 
 PLACES = {
     "Namespace": "/api/v1/namespaces",
@@ -52,3 +55,8 @@ async def teach_monitoring(client: httpx.AsyncClient) -> None:
         }
         answer = await client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=body)
         assert answer.status_code in (201, 409), answer.text
+        await until(partial(_serves, client, f"/apis/monitoring.coreos.com/v1/{plural}"))
+
+
+async def _serves(client: httpx.AsyncClient, place: str) -> bool:
+    return (await client.get(place)).status_code == 200
