@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench chart chart-schema image lock \
-	clean
+.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench screenshots chart chart-schema image \
+	lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ kind-down: ## take it down
 
 bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick)
 	$(BIN)/python -m hack.bench $(BENCH)
+
+screenshots: setup ## the pictures of the README, taken from the demo in Chromium
+	$(BIN)/python hack/screenshots.py
 
 lock: ## pin the dependencies anew after a change of pyproject.toml
 	hack/lock.sh

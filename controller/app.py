@@ -16,8 +16,9 @@ import structlog
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
-from controller.decide.breaker import judge_breakers
-from controller.domain.constants import BREAKER_MEMORY, SHUTDOWN_LIMIT
+from controller.decide.breaker import Breakers
+from controller.domain.auth import AuthAttempt
+from controller.domain.constants import SHUTDOWN_LIMIT
 from controller.domain.status import NoLoop
 from controller.errors import StoreUnavailable
 from controller.gateways.clock import SystemClock
@@ -26,6 +27,7 @@ from controller.gateways.github.gateway import GitHubGateway
 from controller.gateways.github.groups import RunnerGroup
 from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
+from controller.gateways.postgres.auth_attempts import AuthAttemptStore
 from controller.gateways.postgres.boards import BoardStore
 from controller.gateways.postgres.breakers import BreakerStore
 from controller.gateways.postgres.database import Database
@@ -39,13 +41,16 @@ from controller.gateways.postgres.migrate import check_schema, migrate, ping
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.retention import RetentionStore
 from controller.gateways.postgres.stuck import StuckStore
+from controller.gateways.postgres.unheard import UnheardStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
 from controller.reconcile.advertise import Advertise, withdraw_slots
+from controller.reconcile.auth_watch import AuthWatch
 from controller.reconcile.beside import Beside
 from controller.reconcile.boards import BoardWatch
 from controller.reconcile.breakers import BreakerWatch
 from controller.reconcile.demand_match import DemandMatch
+from controller.reconcile.forks import ForkGate
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step
@@ -53,6 +58,7 @@ from controller.reconcile.outside import Outside
 from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.reconcile.pull import PullDeliveries
+from controller.reconcile.queued_sweep import QueuedSweep, Siblings
 from controller.reconcile.retention import Prune
 from controller.reconcile.stuck_rows import StuckRows
 from controller.reconcile.sync_jobs import SyncJobs
@@ -64,6 +70,7 @@ from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
+from controller.web.visitors import TokenBearers
 from controller.web.webhook import Receiver, webhook_routes
 
 log = structlog.get_logger()
@@ -115,7 +122,8 @@ async def serve(
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
             pages = PageStore(await _open(stack, settings, PAGE_CONNECTIONS))
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render)
+            visitors = TokenBearers(settings.admin_token)
+            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, visitors)
             routes += page_routes(deps)
             handlers.update(error_handlers(deps))
         else:
@@ -166,8 +174,9 @@ async def open_controller(
     """The reconciler with its gateways and its doorbell; its loop still has to be run."""
     bell = _Bell()
     async with AsyncExitStack() as stack:
+        auth = AuthWatch(AuthAttemptStore(database), world.clock)
         outside = Outside(world.clock)
-        github = await stack.enter_async_context(_github(file, world.clock, metrics, outside))
+        github = await stack.enter_async_context(_github(file, world.clock, metrics, outside, auth.note))
         cluster = await stack.enter_async_context(_cluster(file, world, bell.ring))
         clock, rng = world.clock, world.rng
         jobs, workers = JobStore(database), WorkerStore(database)
@@ -181,13 +190,14 @@ async def open_controller(
         sync_workers = SyncWorkers(
             file, github, cluster, workers, clock, metrics, in_flight, beside, bell.ring
         )
-        breakers = BreakerWatch(BreakerStore(database), clock)
+        breakers = BreakerWatch(BreakerStore(database), clock, file.catalogue)
 
-        def probing() -> frozenset[str]:
-            return breakers.probing
+        def broken() -> Breakers:
+            return breakers.breakers
 
         rows, gauges = DemandStore(database), Gauges(file, metrics)
-        demand = DemandMatch(file, rows, jobs, github, cluster, provisioner, clock, gauges, probing)
+        forks = ForkGate(github, clock, beside) if file.access.denies_forks else None
+        demand = DemandMatch(file, rows, jobs, github, cluster, provisioner, clock, gauges, broken, forks)
 
         def held() -> frozenset[str]:
             return demand.held
@@ -196,11 +206,16 @@ async def open_controller(
         boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
         heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, held, clock, file.catalogue)
         prune = Prune(file.retention, RetentionStore(database), clock, beside)
-        sync_jobs = SyncJobs(file, jobs, github, clock, metrics, beside)
+        unheard = UnheardStore(database)
+        siblings = Siblings(file, unheard, clock)
+        sync_jobs = SyncJobs(file, jobs, github, siblings, clock, metrics, beside)
+        sweep = QueuedSweep(siblings, unheard, github, clock, beside)
         steps = [
             Step("pull_deliveries", pull.run),
+            Step("auth_attempts", auth.run),
             Step("stuck_rows", StuckRows(StuckStore(database), clock).run),
             Step("sync_jobs", sync_jobs.run),
+            Step("queued_sweep", sweep.run),
             Step("sync_workers", sync_workers.run),
             Step("breakers", breakers.run),
             Step("demand_match", demand.run),
@@ -217,7 +232,7 @@ async def open_controller(
         leadership = Leadership(database, f"{socket.gethostname()}:{os.getpid()}")
         interval = file.timings.poll_interval
         preparations = [
-            Step("pull_deliveries", lambda epoch: pull.pull()),
+            Step("pull_deliveries", lambda epoch: pull.catch_up()),
             Step("finish_intents", sync_workers.recover),
             Step("reconcile_orphans", sync_workers.recover),
         ]
@@ -249,7 +264,7 @@ class _Bell:
 
 @asynccontextmanager
 async def _github(
-    file: File, clock: Clock, metrics: Metrics, outside: Outside
+    file: File, clock: Clock, metrics: Metrics, outside: Outside, on_auth: Callable[[AuthAttempt], None]
 ) -> AsyncIterator[GitHubGateway]:
     def observe(seen: Observation) -> None:
         outside.heard(seen.operation, seen.installation_id, seen.code)
@@ -262,7 +277,7 @@ async def _github(
     )
     apps = {app.app_id: app.private_key_file for app in file.github.apps.values()}
     async with GitHubGateway(
-        file.github.api_url, apps, clock, runner_group=group, observe=observe
+        file.github.api_url, apps, clock, runner_group=group, observe=observe, on_auth=on_auth
     ) as gateway:
         yield gateway
 
@@ -349,7 +364,9 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
         database = await _open(stack, settings, 2)
         await check_schema(database)
         outside = Outside(world.clock)
-        github = await stack.enter_async_context(_github(settings.file, world.clock, metrics, outside))
+        github = await stack.enter_async_context(
+            _github(settings.file, world.clock, metrics, outside, lambda attempt: None)
+        )
         cluster = await stack.enter_async_context(_cluster(settings.file, world, lambda: None))
         async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
             await cluster.synced()
@@ -359,11 +376,15 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
             settings.file, github, cluster, workers, world.clock, world.rng, metrics, beside
         )
         rows, gauges, clock = DemandStore(database), Gauges(settings.file, metrics), world.clock
-        endings = await BreakerStore(database).endings(clock.now() - BREAKER_MEMORY)
-        probing = judge_breakers(endings, clock.now()).probing
+        file = settings.file
+        breakers = await BreakerWatch(BreakerStore(database), clock, file.catalogue).judge()
+        forks = ForkGate(github, clock, beside) if file.access.denies_forks else None
         demand = DemandMatch(
-            settings.file, rows, jobs, github, cluster, provisioner, clock, gauges, lambda: probing
+            file, rows, jobs, github, cluster, provisioner, clock, gauges, lambda: breakers, forks
         )
-        plan, _ = await demand.plan()
+        plan = await demand.plan()
+        if forks is not None:  # what GitHub was asked about is known now
+            await beside.idle()
+            plan = await demand.plan()
     print(describe_plan(plan, world.clock.now()))
     return 0

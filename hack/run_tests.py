@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from hack.chromium import chromium_missing
 from hack.cluster.client import cannot_start, given_kubeconfig, prepare
 from hack.cluster.programs import CannotBuild, cannot_have, program
 
@@ -62,8 +63,14 @@ def _built(*, boards: bool) -> str | None:
     return None
 
 
+def browser_missing() -> str | None:
+    """What is missing for tests in a real browser, if anything."""
+    return embedded_postgres_missing() or chromium_missing()
+
+
 # Tiers that are not named here need nothing.
 PARTS: dict[str, Callable[[], str | None]] = {
+    "browser": browser_missing,
     "chart": chart_tools_missing,
     "integration": embedded_postgres_missing,
     "e2e": cluster_missing,

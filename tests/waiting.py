@@ -7,9 +7,9 @@ DEADLINE = 30.0
 LOOK = 0.01
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], deadline: float = DEADLINE) -> None:
     """Return once the condition holds."""
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(deadline):
         while True:
             if await holds():
                 return

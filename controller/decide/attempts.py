@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, OWN_FAULT_ATTEMPTS
+from controller.domain.constants import (
+    BACK_OFF_FIRST,
+    BACK_OFF_LAST,
+    NOT_PICKED_UP_AFTER,
+    OWN_FAULT_ATTEMPTS,
+)
 from controller.domain.reasons import EXPLANATIONS, Reason
 
 
@@ -18,13 +23,23 @@ class Attempt:
 
 
 def after_failure(
-    attempts: int, own_faults: int, reason: Reason, now: datetime, *, own_fault: bool
+    attempts: int,
+    own_faults: int,
+    reason: Reason,
+    now: datetime,
+    *,
+    own_fault: bool,
+    idle_since: datetime | None = None,
 ) -> Attempt | None:
-    """Count one more failure; None when this ending is nobody's fault."""
-    if not EXPLANATIONS[reason].backs_off:
+    """Count one more failure; None when this ending is nobody's fault.
+
+    A runner that was online and idle while its job stayed queued was not picked up: the next would not be either.
+    """
+    ignored = idle_since is not None and now - idle_since >= NOT_PICKED_UP_AFTER
+    if not EXPLANATIONS[reason].backs_off and not ignored:
         return None
     attempts, own_faults = attempts + 1, own_faults + int(own_fault)
-    wait = back_off(attempts)
+    wait = back_off(attempts + 1 if ignored else attempts)
     return Attempt(attempts, own_faults, now + wait if wait else None, own_faults >= OWN_FAULT_ATTEMPTS)
 
 

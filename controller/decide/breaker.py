@@ -22,6 +22,7 @@ class Breakers:
 
     holds: tuple[Hold, ...]  # in force at `now`
     probing: frozenset[str]  # pools whose hold is over but that have not shown since that they work
+    boards: frozenset[str] = frozenset()  # boards of which the same is true
 
 
 def judge_breakers(endings: Sequence[Ending], now: datetime) -> Breakers:
@@ -38,8 +39,12 @@ def judge_breakers(endings: Sequence[Ending], now: datetime) -> Breakers:
         if hold is not None:
             holds.append(hold)
     in_force = tuple(hold for hold in holds if hold.until is not None and hold.until > now)
-    over = frozenset(hold.target for hold in holds if hold not in in_force and hold.scope is HoldScope.POOL)
-    return Breakers(in_force, over)
+    over = [hold for hold in holds if hold not in in_force]
+    return Breakers(in_force, _targets(over, HoldScope.POOL), _targets(over, HoldScope.BOARD))
+
+
+def _targets(holds: Iterable[Hold], scope: HoldScope) -> frozenset[str]:
+    return frozenset(hold.target for hold in holds if hold.scope is scope)
 
 
 def _bad_run(ended: Iterable[Ending]) -> list[Ending]:

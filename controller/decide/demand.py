@@ -23,6 +23,9 @@ from controller.domain.reasons import Skip
 from controller.domain.sightings import Unknown
 from controller.domain.workers import Worker
 
+NO_DEMAND = {Skip.CANCELLED, Skip.GAVE_UP, Skip.NOT_CONFIRMED, Skip.NOT_ALLOWED}
+FORK = {"why": "its code comes from a fork"}
+ASKING = {"why": "GitHub is asked whether its code comes from a fork"}
 PROBE = {
     "scope": HoldScope.POOL.value,
     "why": HoldWhy.BREAKER.value,
@@ -62,6 +65,7 @@ class Situation:
     funds: Mapping[int, Funds] = field(default_factory=dict)
     holds: Holds = field(default_factory=Holds)
     suspended: frozenset[int] = frozenset()
+    forks: Mapping[int, bool | None] = field(default_factory=dict)  # by run; None: not known yet
     probing: frozenset[str] = frozenset()  # pools that may have one unproven worker at a time
     fair: bool = False
 
@@ -98,9 +102,9 @@ def match_demand(situation: Situation) -> Plan:
     wanting: dict[DemandKey, list[Job]] = defaultdict(list)
     pending: Counter[DemandKey] = Counter()
     for job in situation.jobs:
-        if job.mark is None and job.confirmed:
-            pending[job.key] += 1
         barred = _barred(job, situation)
+        if barred is None or barred.reason not in NO_DEMAND:
+            pending[job.key] += 1
         if barred is None:
             wanting[job.key].append(job)
         else:
@@ -127,6 +131,9 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
         return Skipped(job, Skip.NOT_CONFIRMED)
     if not situation.allowed(job):
         return Skipped(job, Skip.NOT_ALLOWED)
+    if job.run_id in situation.forks and situation.forks[job.run_id] is not False:
+        denied = situation.forks[job.run_id]
+        return Skipped(job, Skip.NOT_ALLOWED, FORK) if denied else Skipped(job, Skip.NOT_CONFIRMED, ASKING)
     if situation.apps.get(job.app_id) is not job.entity.type:
         return Skipped(job, Skip.WRONG_APP, {"app": job.app_id, "entity_type": job.entity.type.value})
     if job.installation_id in situation.suspended:

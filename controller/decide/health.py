@@ -59,7 +59,8 @@ def check_health(view: View) -> Decided:
             continue
         verdict = classify_worker(worker, pod, reading, view.limits, view.now)
         if isinstance(verdict, Kill):
-            changes.append(Intend(worker.name, verdict.reason))
+            hopeless = pod is not None and pod.waiting == HOPELESS
+            changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))
             effects.append(_kill(worker, pod, verdict.reason))
     return Decided(tuple(changes), tuple(effects))
 
@@ -97,7 +98,8 @@ def classify_worker(
             else Keep()
         )
     if not reading.listed:
-        return Kill(Reason.RUNNER_REMOVED)
+        # A list that shifts while it is read may miss one: the reading before must not have shown it online.
+        return Kill(Reason.RUNNER_REMOVED) if worker.idle_since is None else Keep()
     if reading.online and worker.idle_since is not None and now - worker.idle_since > limits.idle:
         return Kill(Reason.RUNNER_IDLE)
     return Keep()

@@ -5,9 +5,10 @@ Webhooks are the truth, polling repairs: a change here means that a webhook was 
 
 from datetime import datetime, timedelta
 
-from controller.domain.changes import Complete, FailJob, Hear, JobChange, Start, Suspect
+from controller.domain.changes import Complete, FailJob, Hear, JobChange, PutOff, Start, Suspect
 from controller.domain.constants import (
     CONFIRM_EVERY,
+    GONE_EVERY,
     MISSING_CONFIRMATION,
     PENDING_SILENCE,
     RUNNING_SILENCE,
@@ -64,6 +65,14 @@ def judge_missing(job: Job, now: datetime) -> JobChange:
     return FailJob(job.job_id, JobFailure.NOT_FOUND, "GitHub answers 404 for this job")
 
 
-def put_off(job: Job, now: datetime) -> JobChange:
+def judge_gone(job: Job, at_work: bool, now: datetime) -> JobChange:
+    """The App is not installed any more: nobody will tell us of this job's end, unless its worker still runs it."""
+    if at_work:
+        return PutOff(job.job_id, now + GONE_EVERY)
+    message = f"the App is not installed at {job.entity.name}"
+    return FailJob(job.job_id, JobFailure.INSTALLATION_GONE, message)
+
+
+def put_off(job: Job, now: datetime, patience: timedelta = PENDING_SILENCE[0]) -> JobChange:
     """Nothing was learnt: keep the row as it is and ask again later."""
-    return Hear(job.job_id, now + PENDING_SILENCE[0], confirmed=job.confirmed)
+    return PutOff(job.job_id, now + patience)

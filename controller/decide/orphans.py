@@ -28,7 +28,7 @@ from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodView, Unknown
 from controller.domain.views import View
-from controller.domain.workers import Worker
+from controller.domain.workers import Worker, WorkerStatus
 
 
 def find_orphans(view: View) -> Decided:
@@ -89,7 +89,7 @@ def _gone(worker: Worker, view: View, pods: PodView) -> bool:
 
 def _never_made(worker: Worker) -> bool:
     """Whether no pod of it was ever seen: then its runner, if there is one, can have run nothing."""
-    return worker.status.live and worker.pod_at is None and worker.job_id is None
+    return worker.status is WorkerStatus.PENDING and worker.pod_at is None and worker.job_id is None
 
 
 def _undo(worker: Worker) -> Iterator[EndRunnerThenPod]:

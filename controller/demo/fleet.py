@@ -110,5 +110,8 @@ def settings_of(github_url: str, keys: dict[str, tuple[Path, bytes]], port: int)
             },
         },
         "pools": [{"name": pool.name, "labels": list(pool.labels), "image": IMAGE} for pool in POOLS],
-        "web": {"listen": f"127.0.0.1:{port}", "contact": "This is a demo: every job here is simulated."},
+        "web": {
+            "listen": f"127.0.0.1:{port}",
+            "contact": "This is a demo: every job here is simulated, and the week before it is made up.",
+        },
     }

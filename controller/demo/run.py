@@ -11,6 +11,7 @@ from pathlib import Path
 
 from controller import app
 from controller.demo.fleet import equip_cluster, make_keys, people_github, settings_of
+from controller.demo.past import tell_past
 from controller.demo.summary import summarise
 from controller.demo.traffic import Traffic, trouble
 from controller.demo.watchman import Watchman
@@ -64,6 +65,8 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
         await migrate(database, clock.now())
         await database.open()
         stack.push_async_callback(database.close)
+        began = clock.now()
+        await tell_past(database, github, rng, file.names, began)
 
         stop = asyncio.Event()
         world = app.World(clock, rng, kubeconfig)
@@ -84,7 +87,7 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
             settings, app.Parts(controller=True, receiver=True), world, stop=stop, on_serving=on_serving
         )
         lost = watchman.verdict(await job_statuses(database))
-        print(summarise(list(github.ledger.jobs()), lost, await failure_counts(database)), flush=True)
+        print(summarise(list(github.ledger.jobs()), lost, await failure_counts(database, began)), flush=True)
         return 1 if lost else code
 
 

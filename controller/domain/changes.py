@@ -56,7 +56,15 @@ class Suspect:
     poll_at: datetime
 
 
-JobChange = Hear | Start | Complete | FailJob | Suspect
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """Nothing was learnt: the row stays as it is; ask again at `poll_at`."""
+
+    job_id: int
+    poll_at: datetime
+
+
+JobChange = Hear | Start | Complete | FailJob | Suspect | PutOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +108,14 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Intend:
-    """A kill is decided; it is carried out after the commit, by this leader or the next."""
+    """A kill is decided; it is carried out after the commit, by this leader or the next.
+
+    It counts on the job from here on, so that demand_match does not make the next worker before the job backs off.
+    """
 
     name: str
     reason: Reason
+    own_fault: bool = False  # another pod made for the same job would end the same way
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,9 @@ RUNNING_SILENCE = timedelta(minutes=30)
 AFTER_POD_ENDED = timedelta(seconds=60)
 MISSING_CONFIRMATION = timedelta(seconds=60)  # between two 404s that make a job failed
 CONFIRM_EVERY = timedelta(minutes=1)  # a job that waits for an approval is looked at this often
+GONE_EVERY = timedelta(
+    minutes=5
+)  # jobs of an installation that is suspended or gone are looked at this often
 
 # sync_workers
 CACHE_GRACE = timedelta(seconds=60)  # a created pod that the watch has not shown for so long is asked for
@@ -47,6 +50,8 @@ PULL_EVERY_PULL = timedelta(seconds=15)
 DELIVERIES_KEPT = timedelta(days=3)
 QUEUED_SWEEP_EVERY = timedelta(minutes=10)
 QUEUED_SWEEP_REPOS = timedelta(hours=24)
+QUEUED_SWEEP_RUNS = 20  # of one repository, asked in one sweep
+AUTH_FAILURE_EVERY = timedelta(hours=1)  # the same failure of an installation leaves an event this often
 
 # the process
 HEARTBEAT_EVERY = timedelta(seconds=60)

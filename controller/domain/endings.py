@@ -1,4 +1,4 @@
-"""How workers ended lately: what the breaker judges boards and images by."""
+"""How workers ended lately, or showed that they work: what the breaker judges boards and images by."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from controller.domain.reasons import EXPLANATIONS, Reason
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """One worker's end."""
+    """One worker's end, or its runner's first sign of life."""
 
     worker: str
     pool: str
@@ -16,6 +16,7 @@ class Ending:
     at: datetime
     reason: Reason | None  # None: it did its work
     proven: bool  # its runner was seen online, or had a job
+    image: str = ""
 
     @property
     def good(self) -> bool:

@@ -67,6 +67,23 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """Where jobs come from: a repository, and the installation by which it is reached."""
+
+    entity: Entity
+    repo: str
+    private: bool
+    app_id: str
+    installation_id: int
+
+    @property
+    def scope(self) -> Scope:
+        """Where runners for its jobs are registered."""
+        repo = self.repo if self.entity.type is EntityType.USER else None
+        return Scope(self.app_id, self.installation_id, self.entity, repo)
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A row of `jobs`."""
 
@@ -109,6 +126,11 @@ class Job:
     def key(self) -> DemandKey:
         """The demand key this job belongs to."""
         return demand_key(self.entity, self.repo, self.labels)
+
+    @property
+    def home(self) -> Home:
+        """Where this job comes from."""
+        return Home(self.entity, self.repo, self.private, self.app_id, self.installation_id)
 
     @property
     def scope(self) -> Scope:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from controller.domain.jobs import Entity, Job, JobStatus, LabelSet
@@ -12,6 +12,7 @@ Row = TypeVar("Row")
 
 EVER_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
+TEXT_REACH = 20_000  # text has no index: it is looked for in so many of the newest jobs of each status
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,10 @@ class JobFilter:
     entity: str | None = None  # a login in any case, or an id
     run_id: int | None = None
     window: Window = Window()
+    repo: str | None = None  # owner/name in any case
+    label: str | None = None
+    text: str | None = None  # in the name of the job, its repository or its owner
+    sees_private: bool = False  # else private repositories are not found by what is not shown of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ class WorkerFilter:
 
     statuses: tuple[WorkerStatus, ...] = ()
     window: Window = Window()
+    pool: str | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +141,7 @@ class HoldRow:
     why: str
     until: datetime | None
     note: str
+    who: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +156,33 @@ class EventRow:
     worker: str | None
     who: str | None
     detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What one entity has waiting in a pool: in all, and queued before a certain job."""
+
+    entity: Entity
+    waiting: int
+    earlier: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How quickly a pool works: its boards that can, and how its last jobs went."""
+
+    slots: int
+    finished: int  # how many jobs the medians are taken from
+    board_time: timedelta | None  # half of their workers took a board for less
+    start_time: timedelta | None  # from reserving a worker to the start of its job
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What says when a waiting job's turn comes."""
+
+    queue: tuple[Ahead, ...]
+    pace: Pace
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +217,24 @@ class QueueCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """Pending jobs of one pool that wait for one reason; None: nobody has looked at them yet."""
+
+    pool: str | None
+    reason: str | None
+    jobs: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads, by its own name, and since when."""
+
+    holder: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """The whole installation at a glance."""
 
@@ -190,3 +243,5 @@ class Overview:
     holds: tuple[HoldRow, ...]
     waiting: tuple[Job, ...]  # the oldest
     failures: tuple[WorkerRow, ...]  # the newest of today
+    queue: tuple[WaitingGroup, ...] = ()
+    leader: Leader | None = None

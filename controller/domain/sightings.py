@@ -128,6 +128,7 @@ class RunSighting:
     run_id: int
     status: str | None
     conclusion: str | None
+    foreign: bool = False  # its code comes from another repository: a pull request from a fork
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,3 +127,8 @@ class Worker:
         A live worker whose pod has ended is one that succeeded moments ago: `in_progress` is late or lost.
         """
         return self.status.live and self.ending_reason is None and self.job_id is None
+
+    @property
+    def unregistered(self) -> bool:
+        """Whether its JIT call is still to come."""
+        return self.jit_at is None and self.runner_id is None and self.pod_at is None

@@ -1,7 +1,7 @@
 """What the core needs from outside, as Protocols. Implementations are in `gateways`, chosen in `app`."""
 
+from controller.domain.budgets import Budget
 from controller.ports.outside import (
-    Budget,
     Clock,
     Cluster,
     CreatedPod,
@@ -11,6 +11,7 @@ from controller.ports.outside import (
     Secret,
 )
 from controller.ports.store import (
+    AuthAttempts,
     Boards,
     Breakers,
     Deliveries,
@@ -20,10 +21,12 @@ from controller.ports.store import (
     LockedWorkers,
     Retention,
     Stuck,
+    Unheard,
     Workers,
 )
 
 __all__ = [
+    "AuthAttempts",
     "Boards",
     "Breakers",
     "Budget",
@@ -41,5 +44,6 @@ __all__ = [
     "Retention",
     "Secret",
     "Stuck",
+    "Unheard",
     "Workers",
 ]

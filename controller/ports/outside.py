@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from controller.domain.budgets import Budget
 from controller.domain.jobs import LabelSet, Scope
 from controller.domain.orders import PodOrder
 from controller.domain.sightings import (
@@ -73,17 +74,6 @@ class JitRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What is left of an installation's requests. `limit` 0 means: no answer has told yet."""
-
-    limit: int = 0
-    remaining: int = 0
-    resets_at: datetime | None = None
-    blocked_until: datetime | None = None  # a rate-limit answer said so
-    jit_allowance: int = 150  # JIT calls that pacing allows right now
-
-
-@dataclass(frozen=True, slots=True)
 class CreatedPod:
     """What the API server said of a created (or already existing) pod."""
 
@@ -126,8 +116,8 @@ class GitHub(Protocol):
         """One run."""
         ...
 
-    async def list_queued_runs(self, scope: Scope, repo: str) -> tuple[RunSighting, ...]:
-        """The repository's queued runs."""
+    async def list_active_runs(self, scope: Scope, repo: str) -> tuple[RunSighting, ...]:
+        """The repository's runs that may hold queued jobs, queued ones first."""
         ...
 
     async def get_installation(self, app_id: str, installation_id: int) -> InstallationSighting:
@@ -140,6 +130,10 @@ class GitHub(Protocol):
 
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
         """The App's deliveries newer than `since`, newest first, every page."""
+        ...
+
+    async def list_failed_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
+        """Those of them that were not answered with success."""
         ...
 
     async def get_delivery(self, app_id: str, delivery_id: int) -> DeliverySighting:

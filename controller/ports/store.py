@@ -3,18 +3,19 @@
 Methods raise only StoreError and its children; LeadershipLost means that nothing was written.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
+from controller.domain.auth import AuthAttempt
 from controller.domain.boards import Board
 from controller.domain.changes import JobChange, WorkerChange
 from controller.domain.deliveries import Delivery, Outcome
 from controller.domain.endings import Ending
 from controller.domain.heartbeats import Beat, PoolSnapshot
 from controller.domain.holds import Hold
-from controller.domain.jobs import Job, Scope
+from controller.domain.jobs import Home, Job, Scope
 from controller.domain.reasons import Reason
 from controller.domain.reservations import Reservation, Reserved
 from controller.domain.supply import Supply
@@ -48,6 +49,10 @@ class Jobs(Protocol):
         """When the next job's back-off ends."""
         ...
 
+    async def at_work(self, job_ids: Collection[int]) -> frozenset[int]:
+        """Which of these jobs run on a worker of ours that has not ended."""
+        ...
+
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
         """Write what sync_jobs concluded; the changes that really moved a job."""
         ...
@@ -60,6 +65,34 @@ class Jobs(Protocol):
         self, skips: Sequence[tuple[int, str | None, dict[str, Any], str | None]], epoch: int, now: datetime
     ) -> None:
         """Keep why each of these pending jobs gets no worker now (None: it gets one)."""
+        ...
+
+
+class Unheard(Protocol):
+    """Jobs whose webhooks were lost for good."""
+
+    async def homes(self, since: datetime) -> list[Home]:
+        """The repositories that had a job since then."""
+        ...
+
+    async def active_runs(self, run_ids: Collection[int]) -> frozenset[int]:
+        """Which of these runs have a job that has not ended."""
+        ...
+
+    async def known(self, job_ids: Collection[int]) -> frozenset[int]:
+        """Which of these jobs have a row."""
+        ...
+
+    async def learn(self, jobs: Sequence[Job], epoch: int, now: datetime) -> int:
+        """Take these in as if their webhooks had come; how many were new."""
+        ...
+
+
+class AuthAttempts(Protocol):
+    """How authentications went."""
+
+    async def keep(self, attempts: Iterable[AuthAttempt], epoch: int, now: datetime) -> None:
+        """A failure leaves an event, and so does the success that ends it."""
         ...
 
 
@@ -92,6 +125,10 @@ class Workers(Protocol):
 
     async def scopes(self, since: datetime) -> frozenset[Scope]:
         """Where runners were registered since then."""
+        ...
+
+    async def failed_scopes(self, since: datetime) -> frozenset[Scope]:
+        """Where workers have failed since then, so that their runners may have stayed behind."""
         ...
 
     async def reserve(self, orders: Sequence[Reservation], epoch: int, now: datetime) -> Reserved:
@@ -137,7 +174,7 @@ class Breakers(Protocol):
     """What the breaker reads and writes."""
 
     async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, newest first."""
+        """The workers that ended since then, and those that live and work, newest first."""
         ...
 
     async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:

@@ -35,6 +35,8 @@ class Beside:
             return False
         task = asyncio.create_task(self._run(name, work), name=name)
         self._tasks[name] = task
+        # Not at the end of the work itself: work that is dropped before its first step has no end.
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
         return True
 
     async def idle(self) -> None:
@@ -62,5 +64,3 @@ class Beside:
             log.warning("work.failed", work=name, error=redact(str(error)) or type(error).__name__)
         except Exception:
             log.exception("work.crashed", work=name)
-        finally:
-            self._tasks.pop(name, None)

@@ -1,19 +1,25 @@
 """demand_match: observe jobs, workers and boards, decide in `decide.demand`, keep the reasons, begin the steps."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
+from controller.decide.breaker import Breakers
 from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
-from controller.decide.demand import Funds, Plan, Share, Situation, match_demand
-from controller.domain.constants import PROVISION_ONLY_SHARE
+from controller.decide.demand import Funds, Plan, Share, Situation, Step, match_demand
+from controller.decide.probes import Probes, place_probes
 from controller.domain.jobs import Entity, Job
 from controller.domain.pools import Pool
-from controller.domain.sightings import Unknown
+from controller.domain.sightings import NodeView, Unknown
+from controller.domain.supply import Supply
 from controller.domain.workers import Worker
 from controller.ports import Budget, Clock, Cluster, Demand, GitHub, Jobs
+from controller.reconcile.forks import ForkGate
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.provision import Provisioner
 from controller.settings import File
+
+NO_PROBES = Probes(NodeView({}, 0), frozenset(), frozenset())
 
 
 class DemandMatch:
@@ -29,7 +35,8 @@ class DemandMatch:
         provisioner: Provisioner,
         clock: Clock,
         gauges: Gauges,
-        probing: Callable[[], frozenset[str]],
+        breakers: Callable[[], Breakers],
+        forks: ForkGate | None,
     ) -> None:
         self._file = file
         self._catalogue = file.catalogue
@@ -40,41 +47,53 @@ class DemandMatch:
         self._provisioner = provisioner
         self._clock = clock
         self._gauges = gauges
-        self._probing = probing
+        self._breakers = breakers
+        self._forks = forks  # None: pull requests from forks may run
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
-        plan, self.held = await self.plan()
+        plan, probes, self.held = await self._match()
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
-        if plan.steps:
-            await self._provisioner.start(plan.steps, epoch, self.held)
+        for away, steps in _by_what_they_avoid(plan.steps, self.held | probes.closed, probes.tried).items():
+            await self._provisioner.start(steps, epoch, away)
         return plan
 
-    async def plan(self) -> tuple[Plan, frozenset[str]]:
-        """What the next iteration would do, read-only; and the boards that are held."""
+    async def plan(self) -> Plan:
+        """What the next iteration would do, read-only."""
+        plan, _, _ = await self._match()
+        return plan
+
+    async def _match(self) -> tuple[Plan, Probes, frozenset[str]]:
         now = self._clock.now()
         seen = await self._demand.read()
-        installations = {job.installation_id for job in seen.jobs}
-        held = seen.holds.boards(now)
+        held, breakers = seen.holds.boards(now), self._breakers()
+        probes, slots = self._slots(seen.workers, held, breakers.boards)
         situation = Situation(
             now=now,
             jobs=seen.jobs,
             workers=seen.workers,
-            slots=self._slots(seen.workers, held),
+            slots=slots,
             catalogue=self._catalogue,
             share=self._share,
             allowed=self._allowed,
             apps={app_id: kind for kind, app_id in self._file.apps_by_type.items()},
-            funds={each: funds_of(self._github.budget(each), now) for each in installations},
+            funds=self._funds(seen, now),
             holds=seen.holds,
             suspended=seen.suspended,
-            probing=self._probing(),
+            forks=self._forks.judge(seen.jobs) if self._forks is not None else {},
+            probing=breakers.probing,
             fair=self._file.scheduling == "fair",
         )
         self._gauges.show(seen, situation.slots, now)
-        return match_demand(situation), held
+        return match_demand(situation), probes, held
+
+    def _funds(self, seen: Supply, now: datetime) -> dict[int, Funds]:
+        """What every installation may still ask; calls that reserved workers are about to make are spent already."""
+        coming = Counter(w.installation_id for w in seen.workers if w.status.live and w.unregistered)
+        installations = {job.installation_id for job in seen.jobs}
+        return {each: funds_of(self._github.budget(each), now, coming[each]) for each in installations}
 
     def _share(self, entity: Entity) -> Share:
         limits = self._file.entities.limits(entity.name, entity.id)
@@ -83,13 +102,15 @@ class DemandMatch:
     def _allowed(self, job: Job) -> bool:
         return self._file.access.allows(job.entity.name, job.repo)
 
-    def _slots(self, workers: Sequence[Worker], held: frozenset[str]) -> SlotMap | Unknown:
+    def _slots(
+        self, workers: Sequence[Worker], held: frozenset[str], probing: frozenset[str]
+    ) -> tuple[Probes, SlotMap | Unknown]:
         """Reserved workers whose pod the view does not show yet hold a slot of their pool."""
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         if isinstance(pods, Unknown):
-            return pods
+            return NO_PROBES, pods
         if isinstance(nodes, Unknown):
-            return nodes
+            return NO_PROBES, nodes
         claims = [
             claim_of(pool)
             for worker in workers
@@ -98,7 +119,18 @@ class DemandMatch:
             and (pool := self._catalogue.named(worker.pool)) is not None
         ]
         every = [claim_of(pool) for pool in self._catalogue.pools]
-        return free_slots(nodes, pods, claims, held, every)
+        probes = place_probes(nodes, pods, workers, probing)
+        return probes, free_slots(probes.nodes, pods, claims, held | probes.closed, every)
+
+
+def _by_what_they_avoid(
+    steps: Iterable[Step], held: frozenset[str], tried: frozenset[str]
+) -> dict[frozenset[str], list[Step]]:
+    """A board that is tried is avoided by every step but the one that tries it."""
+    grouped: dict[frozenset[str], list[Step]] = defaultdict(list)
+    for step in steps:
+        grouped[held | (tried - {step.node})].append(step)
+    return grouped
 
 
 def claim_of(pool: Pool) -> Claim:
@@ -106,13 +138,12 @@ def claim_of(pool: Pool) -> Claim:
     return Claim(pool.selector, [Toleration.of(raw) for raw in pool.tolerations])
 
 
-def funds_of(budget: Budget, now: datetime) -> Funds:
+def funds_of(budget: Budget, now: datetime, coming: int) -> Funds:
     """Provisioning is the last class to stop: only a refusal, or the end of the budget, ends it."""
     if budget.blocked_until is not None and budget.blocked_until > now:
         return Funds(0, budget.blocked_until)
-    if budget.limit and budget.remaining <= 0 < budget.limit * PROVISION_ONLY_SHARE:
-        return Funds(0, budget.resets_at)
-    return Funds(budget.jit_allowance, None)
+    left = min(budget.jit_allowance, budget.remaining) if budget.limit else budget.jit_allowance
+    return Funds(max(0, left - coming), budget.resets_at if budget.limit and budget.remaining <= 0 else None)
 
 
 def _changed(plan: Plan) -> list[tuple[int, str | None, dict[str, object], str | None]]:

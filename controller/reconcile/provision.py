@@ -39,6 +39,7 @@ from controller.telemetry.redaction import redact
 
 log = structlog.get_logger()
 
+WORK = "provision "  # before the worker's name: what this is called beside the loop
 OWN_FAULT = (ClusterRefused, GitHubRefused)
 MAYBE_REGISTERED = (GitHubUnavailable, GitHubConflict)
 
@@ -77,12 +78,11 @@ class Provisioner:
         self._milestones = Milestones(metrics)
         self._beside = beside
         self._places = asyncio.Semaphore(file.limits.provision_concurrency)
-        self._names: set[str] = set()
 
     @property
     def in_flight(self) -> frozenset[str]:
         """The workers whose provisioning is under way."""
-        return frozenset(self._names)
+        return frozenset(name.removeprefix(WORK) for name in self._beside.under_way if name.startswith(WORK))
 
     async def start(self, steps: Sequence[Step], epoch: int, held: frozenset[str]) -> int:
         """Reserve a name for every step and begin; how many were begun."""
@@ -118,8 +118,7 @@ class Provisioner:
         )
 
     def _begin(self, ordered: _Ordered) -> None:
-        self._names.add(ordered.name)
-        self._beside.start(f"provision {ordered.name}", lambda: self._run(ordered))
+        self._beside.start(WORK + ordered.name, lambda: self._run(ordered))
 
     async def _run(self, ordered: _Ordered) -> bool:
         """One worker, to its pod or to its failure; True if it failed, so that its job is tried again."""
@@ -129,8 +128,6 @@ class Provisioner:
             return False
         except (GitHubError, ClusterError) as error:
             return await self._give_up(ordered, error)
-        finally:
-            self._names.discard(ordered.name)
 
     async def _provision(self, ordered: _Ordered) -> None:
         job, name, epoch = ordered.step.job, ordered.name, ordered.epoch

@@ -14,7 +14,7 @@ from controller.decide.deliveries import BadPayload, read_delivery
 from controller.domain.constants import DELIVERIES_KEPT, PULL_EVERY_PULL, PULL_EVERY_PUSH
 from controller.domain.deliveries import Delivery
 from controller.domain.sightings import DeliverySighting
-from controller.errors import GitHubError
+from controller.errors import GitHubError, GitHubNotFound, GitHubRefused
 from controller.ports import Clock, Deliveries, GitHub
 from controller.reconcile.beside import Beside
 from controller.settings import File, WebhookMode
@@ -53,6 +53,11 @@ class PullDeliveries:
         """When the list is asked for next."""
         return None if self._asked_at is None else self._asked_at + self._every
 
+    async def catch_up(self) -> bool:
+        """Before a first iteration as leader: the rows may be older than what this process remembers of them."""
+        self._since.clear()
+        return await self.pull()
+
     async def run(self, epoch: int) -> None:
         """Have the lists read if they are due; taking in is idempotent, so no epoch is needed."""
         now = self._clock.now()
@@ -71,11 +76,7 @@ class PullDeliveries:
 
     async def _pull(self, app_id: str, now: datetime) -> None:
         """Where the last look ended well, this one goes on; the first goes back as far as we know nothing."""
-        since = self._since.get(app_id)
-        if since is None:
-            last = await self._deliveries.last_at(app_id)
-            since = max(last or now - DELIVERIES_KEPT, now - DELIVERIES_KEPT) - OVERLAP
-        listed = await self._github.list_deliveries(app_id, since)
+        listed = await self._list(app_id, now)
         wanted = [each for each in listed if each.event in EVENTS]
         missing = await self._deliveries.missing({each.guid for each in wanted})
         seen: set[str] = set()
@@ -85,11 +86,22 @@ class PullDeliveries:
                 await self._take(app_id, each, now)
         self._since[app_id] = now - OVERLAP
 
+    async def _list(self, app_id: str, now: datetime) -> list[DeliverySighting]:
+        """At first: all since the last event, and of those before it whatever had failed."""
+        since = self._since.get(app_id)
+        if since is not None:
+            return list(await self._github.list_deliveries(app_id, since))
+        oldest = now - DELIVERIES_KEPT
+        last = await self._deliveries.last_at(app_id)
+        since = max(last or oldest, oldest) - OVERLAP
+        failed = await self._github.list_failed_deliveries(app_id, oldest) if last is not None else ()
+        return [*failed, *await self._github.list_deliveries(app_id, since)]
+
     async def _take(self, app_id: str, listed: DeliverySighting, now: datetime) -> None:
-        fetched = await self._github.get_delivery(app_id, listed.id)
         try:
+            fetched = await self._github.get_delivery(app_id, listed.id)
             notice = read_delivery(fetched.event, fetched.payload)
-        except BadPayload as error:
+        except (BadPayload, GitHubNotFound, GitHubRefused) as error:  # it would stand in the way for ever
             log.warning("delivery.unreadable", guid=listed.guid, error=str(error))
             return
         delivery = Delivery(fetched.guid, app_id, fetched.event, "pull", notice)

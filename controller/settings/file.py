@@ -164,6 +164,11 @@ class Access(Model):
     deny: list[str] = []
     fork_pull_requests: Literal["run", "deny"] = "run"
 
+    @property
+    def denies_forks(self) -> bool:
+        """Whether pull requests from forks are kept off the boards."""
+        return self.fork_pull_requests == "deny"
+
     def allows(self, login: str, repo: str) -> bool:
         """Whether jobs of this repository may run."""
         names = {"*", login.lower(), repo.lower()}

@@ -1,38 +1,35 @@
 """The pages, each as a view that is shown as HTML or as its JSON twin. They only read."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
 from starlette.requests import Request
 
-from controller.domain.deliveries import Outcome
-from controller.domain.jobs import JobStatus
-from controller.domain.pages import BoardRow, EventRow, HoldRow, JobStory, Slice
+from controller.decide.turns import estimate, position, queues
+from controller.domain.charts import Span
+from controller.domain.jobs import Entity, Job, JobStatus
+from controller.domain.pages import TEXT_REACH, Overview, Slice
 from controller.domain.workers import WorkerStatus
+from controller.web.charts import Chart, ChartShelf, draw_charts, strip
+from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_boards, without_boards
+from controller.web.ignored import belongs_to_private, ignored
 from controller.web.query import (
     ID_LIMIT,
     page_links,
     read_job_filter,
     read_slice,
+    read_span,
     read_window,
     read_worker_filter,
 )
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
-from controller.web.shown import (
-    Shown,
-    show_board,
-    show_event,
-    show_hold,
-    show_job,
-    show_usage,
-    show_worker,
-)
+from controller.web.shown import Shown, show_event, show_hold, show_job, show_usage, show_worker
+from controller.web.timelines import job_parts, job_stages, worker_stages
 
 OVERVIEW_BOARDS = 500
+SUMMED = ("demand", "supply", "deficit", "jobs_pending", "jobs_running")
 
 
 class NotThere(Exception):
@@ -44,86 +41,116 @@ class Pages:
 
     def __init__(self, deps: PageDeps) -> None:
         self._deps = deps
+        self._charts = ChartShelf(deps)
 
     async def overview(self, request: Request) -> View:
-        """Boards, queue, failures of the day, and who leads."""
-        now = self._deps.clock.now()
+        """Boards, queue, failures of the day, what is held, who leads, and charts."""
+        now, sees = self._deps.clock.now(), self._sees(request)
+        span = read_span(request.query_params)
         seen = await self._deps.store.overview(now, Slice(1, OVERVIEW_BOARDS))
-        loop = self._deps.status.snapshot()
-        boards = self._boards(seen.boards.rows, seen.holds, now)
-        waited = now - seen.counts.oldest_at if seen.counts.oldest_at else None
-        counts = {
-            "jobs_pending": seen.counts.jobs_pending,
-            "jobs_running": seen.counts.jobs_running,
-            "workers_pending": seen.counts.workers_pending,
-            "workers_running": seen.counts.workers_running,
-            "workers_failed_today": seen.counts.workers_failed_today,
-            "jobs_lost_today": seen.counts.jobs_lost_today,
-            "oldest_at": seen.counts.oldest_at,
-            "oldest_wait_seconds": max(0, round(waited.total_seconds())) if waited else None,
-        }
-        shown = {
-            "role": loop.role,
-            "healthy": loop.healthy(now),
-            "last_iteration_at": loop.last_iteration_at,
-            "failing": loop.last_error is not None,
-        }
+        charts = draw_charts(await self._charts.take(span), [pool.name for pool in self._deps.settings.pools])
+        pools = self._deps.settings.pools
+        boards = show_boards(seen.boards.rows, pools, seen.holds, now, sees_private=sees)
         data = {
-            "controller": shown,
-            "counts": counts,
+            "controller": self._controller(seen, now),
+            "counts": _counts(seen, now),
+            "reasons": queue_by_reason(seen.queue),
             "boards": boards,
             "holds": [show_hold(hold) for hold in seen.holds],
-            "waiting": [show_job(job, now) for job in seen.waiting],
-            "failures": [show_worker(row, now) for row in seen.failures],
+            "waiting": [show_job(job, now, sees_private=sees) for job in seen.waiting],
+            "failures": [show_worker(row, now, sees_private=sees) for row in seen.failures],
         }
-        return View(
-            "overview.html",
-            "Overview",
-            data,
-            {**data, "groups": grouped(boards), "more_boards": seen.boards.more, "pools": self._pools()},
-        )
+        context = {
+            **data,
+            "groups": grouped(boards, queue_by_pool(seen.queue, now)),
+            "more_boards": seen.boards.more,
+            "pools": self._pools(),
+            "missing": [] if seen.boards.more else without_boards(pools, seen.boards.rows),
+            "board_label": self._board_label(),
+            "charts": charts,
+            "span": span.value,
+            "spans": [one.value for one in Span],
+        }
+        measured = {"span": span.value, "charts": [_chart_data(chart) for chart in charts]}
+        return View("overview.html", "Overview", data | measured, context)
 
     async def usage(self, request: Request) -> View:
         """Demand and supply, grouped by (entity_id, labels)."""
-        now = self._deps.clock.now()
+        now, sees = self._deps.clock.now(), self._sees(request)
         part = read_slice(request.query_params)
         listing = await self._deps.store.usage(read_window(request.query_params, now), part)
-        rows = [show_usage(row, now) for row in listing.rows]
+        rows = [show_usage(row, now, self._cap(row.entity), sees_private=sees) for row in listing.rows]
+        counts = await self._deps.store.board_counts()
+        for row in rows:
+            row |= self._boards_of(row["pools"], counts)
         links = page_links(request.url, part, more=listing.more)
-        return View("usage.html", "Usage", rows, {"rows": rows, "part": part}, links)
+        sums = {name: sum(row[name] for row in rows) for name in SUMMED}
+        context = {"rows": rows, "part": part, "sums": sums, "pools": self._pools()}
+        return View("usage.html", "Usage", rows, context, links)
 
     async def history(self, request: Request) -> View:
         """Jobs: pending oldest first, then running, failed and completed."""
-        now = self._deps.clock.now()
-        part, wanted = read_slice(request.query_params), read_job_filter(request.query_params, now)
+        now, sees = self._deps.clock.now(), self._sees(request)
+        part = read_slice(request.query_params)
+        wanted = read_job_filter(request.query_params, now, sees_private=sees)
         listing = await self._deps.store.history(wanted, part)
-        rows = [show_job(job, now) for job in listing.rows]
+        rows = [show_job(job, now, sees_private=sees) for job in listing.rows]
         links = page_links(request.url, part, more=listing.more)
-        context = {"rows": rows, "part": part, "statuses": [status.value for status in JobStatus]}
+        labels = sorted(
+            {label for pool in self._pools() for labels in pool["label_sets"] for label in labels}
+        )
+        context = {
+            "rows": rows,
+            "part": part,
+            "statuses": [status.value for status in JobStatus],
+            "known_labels": labels,
+            "text_reach": TEXT_REACH if wanted.text else None,
+        }
         return View("history.html", "Jobs", rows, context, links)
 
     async def workers(self, request: Request) -> View:
         """Workers with their failure info, newest first."""
-        now = self._deps.clock.now()
+        now, sees = self._deps.clock.now(), self._sees(request)
         part, wanted = read_slice(request.query_params), read_worker_filter(request.query_params, now)
         listing = await self._deps.store.workers(wanted, part)
-        rows = [show_worker(row, now) for row in listing.rows]
+        rows = [show_worker(row, now, sees_private=sees) for row in listing.rows]
         links = page_links(request.url, part, more=listing.more)
-        context = {"rows": rows, "part": part, "statuses": [status.value for status in WorkerStatus]}
+        context = {
+            "rows": rows,
+            "part": part,
+            "statuses": [status.value for status in WorkerStatus],
+            "pools": self._pools(),
+        }
         return View("workers.html", "Workers", rows, context, links)
 
     async def boards(self, request: Request) -> View:
-        """Boards by type, with what is on them."""
-        now = self._deps.clock.now()
-        part = read_slice(request.query_params)
-        listing = await self._deps.store.boards(read_window(request.query_params, now), part)
-        rows = self._boards(listing.rows, await self._deps.store.holds(now), now)
+        """Boards by type: what is on them, how busy they were for a day, how often their workers failed."""
+        now, sees = self._deps.clock.now(), self._sees(request)
+        part, window = read_slice(request.query_params), read_window(request.query_params, now)
+        listing = await self._deps.store.boards(window, part)
+        pools = self._deps.settings.pools
+        holds = await self._deps.store.holds(now)
+        rows = show_boards(listing.rows, pools, holds, now, sees_private=sees)
+        days = await self._charts.days({row.node: row.slots for row in listing.rows})
+        paths = {}
+        for row, day in zip(rows, days, strict=True):
+            row["utilisation_24h"] = round(day.utilisation, 3)
+            row["workers_ended_24h"], row["workers_failed_24h"] = day.ended, day.failed
+            paths[day.node] = strip(day)
+        whole = part.page == 1 and not listing.more and not request.query_params
+        context = {
+            "groups": grouped(rows),
+            "paths": paths,
+            "buckets": Span.DAY.buckets,
+            "part": part,
+            "board_label": self._board_label(),
+            "missing": without_boards(pools, listing.rows) if whole else [],
+        }
         links = page_links(request.url, part, more=listing.more)
-        context = {"groups": grouped(rows), "part": part, "board_label": self._board_label()}
         return View("boards.html", "Boards", rows, context, links)
 
     async def job(self, request: Request) -> View:
-        """One job with its events; ignored ones answer from events."""
+        """One job with its way, its turn and its events; ignored ones answer from events."""
         text = request.path_params["job_id"]
         known = text.isascii() and text.isdigit() and int(text) <= ID_LIMIT
         story = await self._deps.store.job(int(text)) if known else None
@@ -132,17 +159,41 @@ class Pages:
                 "No job of this id was ever delivered here. Check the number, and whether the GitHub App is "
                 "installed for the repository; what GitHub keeps back for an approval arrives later."
             )
-        now = self._deps.clock.now()
-        private = hidden(story)
-        job = show_job(story.job, now) if story.job else None
+        now, sees = self._deps.clock.now(), self._sees(request)
+        hidden = belongs_to_private(story) and not sees
+        job = show_job(story.job, now, sees_private=sees) if story.job else None
+        workers = [show_worker(row, now, sees_private=sees) for row in story.workers]
         data = {
             "job_id": int(text),
             "job": job,
-            "ignored": ignored(story.events, private=private) if job is None else None,
-            "workers": [show_worker(row, now) for row in story.workers],
-            "events": [show_event(event, private=private) for event in story.events],
+            "queue": await self._turn(story.job) if story.job else None,
+            "ignored": ignored(story.events, hidden=hidden) if job is None else None,
+            "workers": workers,
+            "events": [show_event(event, hidden=hidden) for event in story.events],
         }
-        return View("job.html", f"Job {int(text)}", data, data)
+        context: dict[str, Any] = {**data, "stages": [], "parts": [], "pools": self._pools()}
+        if job is not None:
+            its = serving_worker(job, workers)
+            context |= {"stages": job_stages(job, its), "parts": job_parts(job, its, now)}
+        return View("job.html", f"Job {int(text)}", data, context)
+
+    async def _turn(self, job: Job) -> Shown | None:
+        """The place in the queue, and with enough finished jobs of the pool an estimate."""
+        pool = self._deps.settings.catalogue.named(job.pool)
+        if pool is None or not queues(job):
+            return None
+        turn = await self._deps.store.turn(job, pool.board)
+        entities = self._deps.settings.entities
+        place = position(job, turn.queue, lambda entity: entities.limits(entity.name, entity.id).priority)
+        wait = estimate(place, turn.pace)
+        board_time = turn.pace.board_time
+        return {
+            "position": place,
+            "estimate_seconds": round(wait.total_seconds()) if wait is not None else None,
+            "boards": turn.pace.slots,
+            "finished_jobs": turn.pace.finished,
+            "board_seconds": round(board_time.total_seconds()) if board_time is not None else None,
+        }
 
     async def worker(self, request: Request) -> View:
         """One worker with its events and all that was kept of its failure."""
@@ -150,68 +201,78 @@ class Pages:
         story = await self._deps.store.worker(name) if "\x00" not in name else None
         if story is None:
             raise NotThere("There never was a worker of this name here; the list shows all there were.")
-        now = self._deps.clock.now()
+        now, sees = self._deps.clock.now(), self._sees(request)
+        worker = show_worker(story.row, now, sees_private=sees)
         data = {
-            "worker": show_worker(story.row, now),
-            "job": show_job(story.job, now) if story.job else None,
-            "events": [show_event(event, private=story.row.private) for event in story.events],
+            "worker": worker,
+            "job": show_job(story.job, now, sees_private=sees) if story.job else None,
+            "events": [show_event(event, hidden=worker["hidden"]) for event in story.events],
         }
-        return View("worker.html", name, data, data)
+        return View("worker.html", name, data, {**data, "stages": worker_stages(worker)})
 
-    def _boards(self, rows: Iterable[BoardRow], holds: tuple[HoldRow, ...], now: datetime) -> list[Shown]:
-        pools: dict[str, list[str]] = {}
-        for pool in self._deps.settings.pools:
-            pools.setdefault(pool.board, []).append(pool.name)
-        return [show_board(row, pools.get(row.board or "", ()), holds, now) for row in rows]
+    def _sees(self, request: Request) -> bool:
+        """Whether this reader sees private repositories too."""
+        return self._deps.visitors.reader(request) is not None
+
+    def _controller(self, seen: Overview, now: datetime) -> Shown:
+        loop = self._deps.status.snapshot()
+        return {
+            "role": loop.role,
+            "healthy": loop.healthy(now),
+            "iterations": loop.iterations,
+            "last_iteration_at": loop.last_iteration_at,
+            "failing": loop.last_error is not None,
+            "leader": seen.leader.holder if seen.leader else None,
+            "leader_since": seen.leader.since if seen.leader else None,
+        }
+
+    def _cap(self, entity: Entity) -> int | None:
+        return self._deps.settings.entities.limits(entity.name, entity.id).max_workers
+
+    def _boards_of(self, pools: Iterable[str], counts: Mapping[str, tuple[int, int]]) -> Shown:
+        """How many boards serve these pools, and how many of them are free."""
+        types = {pool.board for pool in self._deps.settings.pools if pool.name in pools}
+        found = [counts.get(board, (0, 0)) for board in types]
+        return {"boards": sum(all_ for all_, _ in found), "boards_free": sum(free for _, free in found)}
 
     def _pools(self) -> list[Mapping[str, Any]]:
-        return [{"name": pool.name, "label_sets": pool.label_sets} for pool in self._deps.settings.pools]
+        return [
+            {"name": pool.name, "board": pool.board, "label_sets": pool.label_sets}
+            for pool in self._deps.settings.pools
+        ]
 
     def _board_label(self) -> str:
         return self._deps.settings.kubernetes.board_label
 
 
-def grouped(boards: Iterable[Shown]) -> list[Shown]:
-    """Boards of one type together, with how many are in which state."""
-    groups = []
-    for board, found in groupby(boards, key=lambda row: row["board"]):
-        tiles = list(found)
-        states = Counter(tile["state"] for tile in tiles)
-        groups.append(
-            {"board": board, "pools": tiles[0]["pools"], "tiles": tiles, "states": states.most_common()}
-        )
-    return groups
+def serving_worker(job: Shown, workers: list[Shown]) -> Shown | None:
+    """The worker whose steps belong to the job's way: the one that GitHub gave it, else the live one made for it."""
+    bound = next((one for one in workers if one["name"] == job["runner_name"]), None)
+    if bound is not None or job["status"] != JobStatus.PENDING:
+        return bound
+    return next((one for one in workers if one["status"] in ("pending", "running")), None)
 
 
-def hidden(story: JobStory) -> bool:
-    """Whether a job's repository is private; without a row the deliveries say so, and silence means yes."""
-    if story.job is not None:
-        return story.job.private
-    return any(event.detail.get("private") is not False for event in story.events)
+def _counts(seen: Overview, now: datetime) -> Shown:
+    waited = now - seen.counts.oldest_at if seen.counts.oldest_at else None
+    return {
+        "jobs_pending": seen.counts.jobs_pending,
+        "jobs_running": seen.counts.jobs_running,
+        "workers_pending": seen.counts.workers_pending,
+        "workers_running": seen.counts.workers_running,
+        "workers_failed_today": seen.counts.workers_failed_today,
+        "jobs_lost_today": seen.counts.jobs_lost_today,
+        "oldest_at": seen.counts.oldest_at,
+        "oldest_wait_seconds": max(0, round(waited.total_seconds())) if waited else None,
+    }
 
 
-def ignored(events: Iterable[EventRow], *, private: bool) -> Shown:
-    """Why a job that was delivered has no row: the last delivery's outcome in words."""
-    last = [event for event in events if event.outcome is not None]
-    outcome = last[-1].outcome if last else None
-    detail = last[-1].detail if last else {}
-    labels, nearest = detail.get("labels"), detail.get("nearest")
-    ours = f" Nearest: [{', '.join(map(str, nearest))}]." if isinstance(nearest, list) else ""
-    match outcome:
-        case Outcome.IGNORED_NO_LABEL:
-            named = "" if private or not isinstance(labels, list) else f" [{', '.join(map(str, labels))}]"
-            sentence = f"Your labels{named} match no pool.{ours}"
-            step = "Change `runs-on` to exactly one label set that a pool serves, then re-run the job."
-        case Outcome.NOT_ALLOWED:
-            sentence = "This repository may not use these boards."
-            step = "Ask the operators to add it to `access.allow`, or to take it off `access.deny`."
-        case Outcome.IGNORED_NO_APP:
-            sentence = "The delivery came from a GitHub App that is not configured here."
-            step = "Ask the operators which App to install for this account."
-        case Outcome.JOB_NOT_FOUND:
-            sentence = "It ended before it was ever seen queued, so no runner was made for it."
-            step = "Nothing to do; re-run it if a result is wanted."
-        case _:
-            sentence = "It was delivered but not taken on."
-            step = "The events below tell what arrived; re-run the job if a result is wanted."
-    return {"outcome": outcome, "sentence": sentence, "next_step": step}
+def _chart_data(chart: Chart) -> Shown:
+    """A chart for programs: values per bucket; null where nothing was measured."""
+    return {
+        "name": chart.key,
+        "title": chart.title,
+        "start": chart.start,
+        "step_seconds": chart.step_seconds,
+        "series": [{"name": one.name, "values": one.values} for one in chart.series],
+    }

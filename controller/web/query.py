@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from starlette.datastructures import URL
 
+from controller.domain.charts import Span
 from controller.domain.jobs import JobStatus
 from controller.domain.pages import JobFilter, Slice, Window, WorkerFilter
 from controller.domain.workers import WorkerStatus
@@ -17,6 +18,7 @@ PER_PAGE_LIMIT = 100
 REACH_LIMIT = 100_000  # page × per_page
 ID_LIMIT = 2**63 - 1
 ENTITY_LIMIT = 100
+TEXT_LIMIT = 200
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)
 DAYS_BACK_LIMIT = 20_000
 
@@ -48,23 +50,46 @@ def read_window(query: Mapping[str, str], now: datetime) -> Window:
     )
 
 
-def read_job_filter(query: Mapping[str, str], now: datetime) -> JobFilter:
+def read_job_filter(query: Mapping[str, str], now: datetime, *, sees_private: bool = False) -> JobFilter:
     """Read what narrows the list of jobs."""
-    entity = query.get("entity", "").strip()
-    if len(entity) > ENTITY_LIMIT or "\x00" in entity:
-        raise BadQuery("entity must be a GitHub login or a numeric id.")
     run = query.get("run", "").strip()
+    label = _text(query, "label", "one label", TEXT_LIMIT)
     return JobFilter(
         _statuses(query, JobStatus),
-        entity or None,
+        _text(query, "entity", "a GitHub login or a numeric id", ENTITY_LIMIT),
         _number(query, "run", 0, ID_LIMIT) if run else None,
         read_window(query, now),
+        repo=_text(query, "repo", "owner/name", TEXT_LIMIT),
+        label=label.lower() if label else None,
+        text=_text(query, "text", "some words", TEXT_LIMIT),
+        sees_private=sees_private,
     )
 
 
 def read_worker_filter(query: Mapping[str, str], now: datetime) -> WorkerFilter:
     """Read what narrows the list of workers."""
-    return WorkerFilter(_statuses(query, WorkerStatus), read_window(query, now))
+    return WorkerFilter(
+        _statuses(query, WorkerStatus),
+        read_window(query, now),
+        pool=_text(query, "pool", "the name of a pool", TEXT_LIMIT),
+        node=_text(query, "node", "the name of a node", 2 * TEXT_LIMIT),
+    )
+
+
+def read_span(query: Mapping[str, str]) -> Span:
+    """Read how far back charts go."""
+    text = query.get("span", "").strip() or Span.DAY.value
+    try:
+        return Span(text)
+    except ValueError:
+        raise BadQuery(f"span must be one of {', '.join(span.value for span in Span)}.") from None
+
+
+def _text(query: Mapping[str, str], name: str, expected: str, limit: int) -> str | None:
+    text = query.get(name, "").strip()
+    if len(text) > limit or "\x00" in text:
+        raise BadQuery(f"{name} must be {expected}, of at most {limit} characters.")
+    return text or None
 
 
 def page_links(url: URL, part: Slice, *, more: bool) -> dict[str, str]:

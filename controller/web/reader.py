@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from starlette.requests import Request
+
+from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.jobs import Job
 from controller.domain.pages import (
     BoardRow,
@@ -14,6 +17,7 @@ from controller.domain.pages import (
     Listing,
     Overview,
     Slice,
+    Turn,
     UsageRow,
     Window,
     WorkerFilter,
@@ -64,6 +68,39 @@ class PageReader(Protocol):
         """Whether a number is the id of a job, and whether it is that of a run."""
         ...
 
+    async def charts(self, span: Span, now: datetime) -> Charts:
+        """What the charts of one span are drawn from."""
+        ...
+
+    async def board_days(self, slots: dict[str, int], now: datetime) -> tuple[BoardDay, ...]:
+        """The last 24 hours of these boards, given with their slots."""
+        ...
+
+    async def board_counts(self) -> dict[str, tuple[int, int]]:
+        """How many boards there are of each type, and how many of them are free."""
+        ...
+
+    async def turn(self, job: Job, board: str) -> Turn:
+        """What says when a waiting job's turn comes; `board` is its pool's type."""
+        ...
+
+
+class Visitors(Protocol):
+    """Who reads; the one place that is asked whether a reader is signed in."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether anyone can sign in at all."""
+        ...
+
+    def reader(self, request: Request) -> str | None:
+        """The name of whoever is signed in; None for everybody else."""
+        ...
+
+    def csrf(self, request: Request) -> str | None:
+        """What forms for this reader must carry; None without a session."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PageDeps:
@@ -74,3 +111,8 @@ class PageDeps:
     status: LoopStatus
     settings: File
     render_metrics: Callable[[], tuple[bytes, str]]
+    visitors: Visitors
+
+    def closed_to(self, request: Request) -> bool:
+        """Whether this reader must sign in first: `web.private` asks for it on every page and in every twin."""
+        return self.settings.web.private and self.visitors.reader(request) is None

@@ -20,7 +20,8 @@ from controller import __version__
 from controller.domain.durations import show_duration
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
-from controller.web.shown import Shown
+from controller.web.shown import REASONS, SKIPS, Shown
+from controller.web.wording import HOLDS, in_figures, plural
 
 HERE = Path(__file__).parent
 SECURITY_HEADERS = {
@@ -62,6 +63,7 @@ class Renderer:
             loader=FileSystemLoader(HERE / "templates"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -73,6 +75,10 @@ class Renderer:
             "words": _words,
             "ticks": _ticks,
             "value": _value,
+            "figures": lambda reason: in_figures(reason["reason"], reason["detail"]),
+            "plural": plural,
+            "seconds": lambda took: round(took.total_seconds()),
+            "explained": _explained,
         }
         self._templates.globals |= {
             "assets": _fingerprints(),
@@ -80,6 +86,7 @@ class Renderer:
             "version": __version__,
             "environment_name": deps.settings.environment,
             "contact": deps.settings.web.contact,
+            "hold_words": HOLDS,
         }
 
     def page(self, request: Request, view: View) -> Response:
@@ -92,6 +99,8 @@ class Renderer:
             twin=_twin(request),
             links=view.links,
             now=self._deps.clock.now(),
+            reader=self._deps.visitors.reader(request),
+            can_sign_in=self._deps.visitors.possible,
             **view.context,
         )
         return Response(
@@ -154,6 +163,12 @@ def _words(name: str) -> str:
 def _ticks(text: str) -> Markup:
     """A sentence of ours: what stands between backticks is code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
+
+
+def _explained(reason: str | None) -> str:
+    """The sentence of a reason, for a hover text; empty if it has none."""
+    known = SKIPS.get(reason or "") or REASONS.get(reason or "")
+    return known.sentence if known else ""
 
 
 def _value(value: object) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, assert_never
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -94,6 +95,8 @@ class Faces:
         return answer
 
     async def _view(self, make: MakeView, request: Request) -> View:
+        if self._deps.closed_to(request):
+            return closed_view(request)
         try:
             return await make(request)
         except BadQuery as error:
@@ -111,6 +114,8 @@ class Faces:
 
     async def search(self, request: Request) -> Response:
         """Go to what was pasted into the search field."""
+        if self._deps.closed_to(request):
+            return self._renderer.page(request, closed_view(request))
         text = request.query_params.get("q", "")
         sought = read_search(text, self._deps.settings.names.stem)
         try:
@@ -165,11 +170,20 @@ class Faces:
         return self._renderer.twin(view) if _wants_data(request) else self._renderer.page(request, view)
 
 
-def error_view(status: int, title: str, sentence: str) -> View:
-    """A refusal in words."""
-    return View(
-        "error.html", title, {"error": title, "message": sentence}, {"sentence": sentence}, status=status
+def error_view(status: int, title: str, sentence: str, way: tuple[str, str] | None = None) -> View:
+    """A refusal in words, and the way on: an address and what it is called."""
+    context = {"sentence": sentence, "way": way, "code": status}
+    return View("error.html", title, {"error": title, "message": sentence}, context, status=status)
+
+
+def closed_view(request: Request) -> View:
+    """What those who are not signed in get of every page when `web.private` is set."""
+    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    sentence = (
+        "These pages are private. Sign in with the token of the operators; programs send "
+        "`Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN`."
     )
+    return error_view(401, "Sign in first", sentence, (f"/login?next={quote(path, safe='')}", "Sign in"))
 
 
 def _wants_data(request: Request) -> bool:

@@ -1,7 +1,7 @@
-"""From rows to what anyone may see. Pages and JSON are made from these values alone, never from the rows.
+"""From rows to what the reader may see. Pages and JSON are made from these values alone, never from the rows.
 
 Of private repositories the entity and the ids are shown, with states, times and numbers; no name, address or text
-that came from the repository, its jobs or their logs.
+that came from the repository, its jobs or their logs. Whoever is signed in sees those too (`sees_private`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,14 +21,15 @@ SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstan
 LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
 
 
-def show_job(job: Job, now: datetime) -> Shown:
+def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
     """A job with why it waits, or why it was lost."""
-    open_ = not job.private
+    open_ = sees_private or not job.private
     waited_until = job.started_at or job.completed_at or now
     return {
         "job_id": job.job_id,
         **_entity(job.entity),
         "private": job.private,
+        "hidden": not open_,
         "repo": job.repo if open_ else None,
         "name": job.name if open_ else None,
         "html_url": _safe_url(job.html_url) if open_ else None,
@@ -48,40 +49,41 @@ def show_job(job: Job, now: datetime) -> Shown:
         "completed_at": job.completed_at,
         "wait_seconds": _seconds(waited_until - job.created_at),
         "run_seconds": _seconds((job.completed_at or now) - job.started_at) if job.started_at else None,
-        "reason": _waiting(job),
-        "failure": _loss(job),
+        "reason": _waiting(job, open_=open_),
+        "failure": _loss(job, open_=open_),
     }
 
 
-def _waiting(job: Job) -> Shown | None:
+def _waiting(job: Job, *, open_: bool) -> Shown | None:
     name = job.skip_reason or (job.mark.value if job.mark else None)
     if job.status is not JobStatus.PENDING or name is None:
         return None
     return {
         **_explained(name, SKIPS),
         "since": job.skip_since,
-        "detail": job.skip_detail if not job.private else _figures(job.skip_detail),
+        "detail": job.skip_detail if open_ else _figures(job.skip_detail),
     }
 
 
-def _loss(job: Job) -> Shown | None:
+def _loss(job: Job, *, open_: bool) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
     info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
     return {
         **_explained(str(info.get("reason") or "failed"), LOSSES),
-        "message": str(info.get("message") or "") if not job.private else "",
+        "message": str(info.get("message") or "") if open_ else "",
     }
 
 
-def show_worker(row: WorkerRow, now: datetime) -> Shown:
+def show_worker(row: WorkerRow, now: datetime, *, sees_private: bool = False) -> Shown:
     """A worker with why it failed."""
-    worker, open_ = row.worker, not row.private
+    worker, open_ = row.worker, sees_private or not row.private
     ended = worker.completed_at or now
     return {
         "name": worker.name,
         **_entity(worker.entity),
         "private": row.private,
+        "hidden": not open_,
         "repo": worker.repo if open_ else None,
         "labels": list(worker.labels),
         "pool": worker.pool,
@@ -101,11 +103,11 @@ def show_worker(row: WorkerRow, now: datetime) -> Shown:
         "age_seconds": _seconds(ended - worker.created_at),
         "failure_reason": worker.failure_reason,
         "failure": _explained(worker.failure_reason, REASONS) if worker.failure_reason else None,
-        "failure_info": show_failure_info(worker.failure_info, private=row.private),
+        "failure_info": show_failure_info(worker.failure_info, hidden=not open_),
     }
 
 
-def show_failure_info(info: object, *, private: bool) -> Shown | None:
+def show_failure_info(info: object, *, hidden: bool) -> Shown | None:
     """What was kept of a failed pod, in one form; of private ones codes and counts only."""
     if not isinstance(info, Mapping):
         return None
@@ -114,12 +116,12 @@ def show_failure_info(info: object, *, private: bool) -> Shown | None:
             "name": str(one.get("name") or ""),
             "exit_code": one.get("exit_code"),
             "reason": str(one.get("reason") or ""),
-            "message": "" if private else str(one.get("message") or ""),
+            "message": "" if hidden else str(one.get("message") or ""),
             "restart_count": one.get("restart_count") or 0,
         }
         for one in _mappings(info.get("containers"))
     ]
-    if private:
+    if hidden:
         return {"reason": None, "message": "", "containers": containers, "log_tail": "", "events": []}
     return {
         **info,
@@ -140,13 +142,16 @@ def show_failure_info(info: object, *, private: bool) -> Shown | None:
     }
 
 
-def show_usage(row: UsageRow, now: datetime) -> Shown:
-    """Demand and supply of one key."""
+def show_usage(
+    row: UsageRow, now: datetime, max_workers: int | None = None, *, sees_private: bool = False
+) -> Shown:
+    """Demand and supply of one key, and the cap of its owner."""
+    open_ = sees_private or not row.private
     return {
         **_entity(row.entity),
         "labels": list(row.labels),
         "private": row.private and row.repo is not None,
-        "repo": None if row.private else row.repo,
+        "repo": row.repo if open_ else None,
         "pools": list(row.pools),
         "demand": row.demand,
         "supply": row.supply,
@@ -155,14 +160,22 @@ def show_usage(row: UsageRow, now: datetime) -> Shown:
         "jobs_running": row.jobs_running,
         "workers_pending": row.workers_pending,
         "workers_running": row.workers_running,
+        "max_workers": max_workers,
         "oldest_at": row.oldest_at,
         "oldest_wait_seconds": _seconds(now - row.oldest_at) if row.oldest_at else None,
     }
 
 
-def show_board(row: BoardRow, pools: Iterable[str], holds: Iterable[HoldRow], now: datetime) -> Shown:
+def show_board(
+    row: BoardRow,
+    pools: Iterable[str],
+    holds: Iterable[HoldRow],
+    now: datetime,
+    *,
+    sees_private: bool = False,
+) -> Shown:
     """A board, the pools it serves and what is on it."""
-    open_ = not row.private
+    open_ = sees_private or not row.private
     hold = next((one for one in holds if one.scope == "board" and one.target == row.node), None)
     return {
         "node": row.node,
@@ -177,6 +190,7 @@ def show_board(row: BoardRow, pools: Iterable[str], holds: Iterable[HoldRow], no
         "job_name": row.job_name if open_ else None,
         "repo": row.repo if open_ else None,
         "private": row.private,
+        "hidden": not open_,
         "job_started_at": row.job_started_at,
         "job_seconds": _seconds(now - row.job_started_at) if row.job_started_at else None,
         "heartbeat_at": row.heartbeat_at,
@@ -197,7 +211,7 @@ def show_hold(hold: HoldRow) -> Shown:
     }
 
 
-def show_event(event: EventRow, *, private: bool) -> Shown:
+def show_event(event: EventRow, *, hidden: bool) -> Shown:
     """An event; of private repositories without what it says."""
     return {
         "at": event.at,
@@ -206,7 +220,7 @@ def show_event(event: EventRow, *, private: bool) -> Shown:
         "outcome": event.outcome,
         "job_id": event.job_id,
         "worker": event.worker,
-        "detail": {} if private else event.detail,
+        "detail": {} if hidden else event.detail,
     }
 
 
@@ -233,8 +247,14 @@ def _seconds(value: timedelta) -> int:
 
 
 def _figures(detail: Mapping[str, Any]) -> Shown:
-    """Numbers and times say nothing about a repository; words might."""
-    return {name: value for name, value in detail.items() if isinstance(value, int | float) or _time(value)}
+    """Numbers, times and counts say nothing about a repository; words might."""
+    return {name: value for name, value in detail.items() if _plain(value) or _time(value)}
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(one, int) for one in value.values())
+    return isinstance(value, int | float)
 
 
 def _time(value: object) -> bool:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -39,7 +40,8 @@ def up() -> int:
     no_boards = cannot_start(boards=True, kwok=False)
     if no_boards is not None:
         say(f"No real boards, only a control plane and kwok; missing: {no_boards}")
-    folder = cache_folder() / "cluster"
+    folder = _folder()
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     _fifo().unlink(missing_ok=True)
     os.mkfifo(_fifo(), 0o600)
@@ -71,7 +73,12 @@ def down() -> int:
             return 1
         time.sleep(LOOK)
     _fifo().unlink()
+    shutil.rmtree(_folder(), ignore_errors=True)  # what was mounted there kept the keeper from doing so
     return 0
+
+
+def _folder() -> Path:
+    return cache_folder() / "cluster"
 
 
 def _fifo() -> Path:

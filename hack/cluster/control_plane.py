@@ -148,6 +148,7 @@ def _api_server(folder: Path, plane: ControlPlane, port: int) -> list[str]:
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
+        "--kubelet-preferred-address-types=InternalIP",  # nobody resolves the boards' names
         f"--kubelet-client-certificate={kubelet_certificate}",
         f"--kubelet-client-key={kubelet_key}",
         "--endpoint-reconciler-type=none",  # there is no address but loopback, which an endpoint may not have

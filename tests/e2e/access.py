@@ -1,20 +1,40 @@
 """A service account with the rights that the controller is granted, and its kubeconfig."""
 
+import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
 
-RULES = Path(__file__).resolve().parent / "rbac.yaml"
+from hack.cluster.programs import SOURCES, program
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "switchboard"
+WITHOUT_CHART = ROOT / "tests" / "e2e" / "rbac.yaml"
 ACCOUNT = "switchboard"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LIFE = 86_400  # seconds
 
 
+@cache
+def granted_rules(chart: Path) -> dict[str, Any]:
+    """The rules of the role and the cluster role that the chart makes."""
+    if not chart.is_dir():
+        rules: dict[str, Any] = yaml.safe_load(WITHOUT_CHART.read_text(encoding="utf-8"))
+        return rules
+    values = chart / "ci" / "production-values.yaml"
+    command = [str(program("helm")), "template", "switchboard", str(chart), "--values", str(values)]
+    command += ["--kube-version", SOURCES["kubelet"].version, "--show-only", "templates/rbac.yaml"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    kinds = {each["kind"]: each for each in yaml.safe_load_all(made) if each}
+    return {"role": kinds["Role"]["rules"], "clusterRole": kinds["ClusterRole"]["rules"]}
+
+
 async def grant(client: httpx.AsyncClient, namespace: str) -> str:
     """Make the account with its roles, and give its token."""
-    rules = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    rules = granted_rules(CHART)
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     wide = f"{namespace}-{ACCOUNT}"
     for path, body in (

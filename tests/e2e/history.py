@@ -20,6 +20,16 @@ class History:
     """The events so far."""
 
     events: list[tuple[str, Json]] = field(default_factory=list)
+    present: dict[str, Json] = field(default_factory=dict)
+    version: str = ""  # up to which everything is known; empty when a list must tell it anew
+
+    def add(self, kind: str, pod: Json) -> None:
+        """Note one event."""
+        self.events.append((kind, pod))
+        self.version = pod["metadata"]["resourceVersion"]
+        self.present[pod["metadata"]["name"]] = pod
+        if kind == "DELETED":
+            del self.present[pod["metadata"]["name"]]
 
     @property
     def created(self) -> list[str]:
@@ -55,25 +65,46 @@ def node_of(pod: Json) -> str:
 async def recorded(system: System) -> AsyncIterator[History]:
     """Record everything that happens to the namespace's pods, also over breaks of the connection."""
     history = History()
-    first = (await system.client.get(system.path("pods"))).raise_for_status().json()
-    task = asyncio.create_task(_record(system, history, str(first["metadata"]["resourceVersion"])))
+    await _list(system, history)
+    task = asyncio.create_task(_record(system, history))
     try:
         yield history
+        assert not task.done(), task.exception()
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _record(system: System, history: History, version: str) -> None:
+async def _record(system: System, history: History) -> None:
     while True:
-        query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
         try:
-            async with system.client.stream("GET", system.path("pods"), params=query, timeout=None) as answer:
-                answer.raise_for_status()
-                async for line in answer.aiter_lines():
-                    event = json.loads(line)
-                    assert event["type"] != "ERROR", event
-                    history.events.append((event["type"], event["object"]))
-                    version = event["object"]["metadata"]["resourceVersion"]
+            if not history.version:
+                await _list(system, history)
+            await _watch(system, history)
         except httpx.HTTPError:
             await asyncio.sleep(RETRY)  # the API server is away
+
+
+async def _watch(system: System, history: History) -> None:
+    """Record until the connection ends, or the server does not know our version any more."""
+    query = {"watch": "true", "resourceVersion": history.version, "timeoutSeconds": "3600"}
+    async with system.client.stream("GET", system.path("pods"), params=query, timeout=None) as answer:
+        answer.raise_for_status()
+        async for line in answer.aiter_lines():
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                history.version = ""
+                return
+            history.add(event["type"], event["object"])
+
+
+async def _list(system: System, history: History) -> None:
+    """Make up for what a watch has missed."""
+    page = (await system.client.get(system.path("pods"))).raise_for_status().json()
+    there = {pod["metadata"]["name"]: pod for pod in page["items"]}
+    for name, pod in list(history.present.items()):
+        if name not in there:
+            history.add("DELETED", pod)
+    for name, pod in there.items():
+        history.add("MODIFIED" if name in history.present else "ADDED", pod)
+    history.version = page["metadata"]["resourceVersion"]

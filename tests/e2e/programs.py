@@ -15,9 +15,10 @@ import yaml
 
 from hack.cluster.control_plane import free_ports
 from hack.cluster.processes import die_with_parent
-from tests.waiting import until
 
+START_LIMIT = 120.0
 STOP_LIMIT = 40.0
+LOOK = 0.1
 PROGRAM = Path(sys.executable).parent / "switchboard"
 
 
@@ -43,7 +44,11 @@ async def running(
             preexec_fn=die_with_parent,
         )
     try:
-        await until(lambda: _answers(url, process, log))
+        async with asyncio.timeout(START_LIMIT):
+            while True:
+                if await _answers(url, process, log):
+                    break
+                await asyncio.sleep(LOOK)
         yield url
         assert process.returncode is None, f"{command} ended:\n{_tail(log)}"
     except BaseException:

@@ -132,6 +132,10 @@ class Item:
         """An object that must be there."""
         return Item(self._values.get(key), self._answer)
 
+    def optional_item(self, key: str) -> "Item | None":
+        """An object, or None if it is missing or null."""
+        return None if self._values.get(key) is None else self.item(key)
+
     def items(self, key: str) -> list["Item"]:
         """An array of objects that must be there."""
         return _items(self._values.get(key), self._answer, repr(key))

@@ -15,6 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from controller.domain.auth import AuthAttempt, AuthOutcome
 from controller.errors import (
     GitHubError,
     GitHubForbidden,
@@ -97,9 +98,10 @@ class InstallationToken:
 class InstallationTokens:
     """The installations' tokens, each minted once an hour by one request at a time."""
 
-    def __init__(self, mint: Mint, clock: Clock) -> None:
+    def __init__(self, mint: Mint, clock: Clock, on_attempt: Callable[[AuthAttempt], None]) -> None:
         self._mint = mint
         self._clock = clock
+        self._on_attempt = on_attempt
         self._tokens: dict[int, InstallationToken] = {}
         self._minting: SingleFlight[tuple[str, int], Secret] = SingleFlight()
         self._forgotten: dict[int, int] = {}
@@ -130,22 +132,33 @@ class InstallationTokens:
         self._tokens.clear()
 
     async def _mint_logged(self, app_id: str, installation_id: int) -> Secret:
-        fields = {"app_id": app_id, "installation_id": installation_id}
         try:
             token = await self._mint_token(app_id, installation_id)
-        except InstallationGone:
-            log.warning("auth_attempt.not_found", **fields)
+        except InstallationGone as error:
+            self._note(app_id, installation_id, AuthOutcome.NOT_FOUND, error)
             raise
-        except InstallationSuspended:
-            log.warning("auth_attempt.suspended", **fields)
+        except InstallationSuspended as error:
+            self._note(app_id, installation_id, AuthOutcome.SUSPENDED, error)
             raise
         except GitHubError as error:
-            if isinstance(error, RateLimited) and error.status is None:
-                raise  # nothing was sent, so nothing was attempted
-            log.warning("auth_attempt.failed", **fields, error=str(error), status=error.status)
+            if not (isinstance(error, RateLimited) and error.status is None):  # else nothing was sent
+                self._note(app_id, installation_id, AuthOutcome.FAILED, error)
             raise
-        log.info("auth_attempt.ok", **fields)
+        self._note(app_id, installation_id, AuthOutcome.OK, None)
         return token
+
+    def _note(
+        self, app_id: str, installation_id: int, outcome: AuthOutcome, error: GitHubError | None
+    ) -> None:
+        """Log an attempt and tell whoever keeps them."""
+        fields = {"app_id": app_id, "installation_id": installation_id}
+        event = f"auth_attempt.{outcome.value}"
+        if error is None:
+            log.info(event, **fields)
+        else:
+            log.warning(event, **fields, error=str(error), status=error.status)
+        text = str(error) if error is not None else ""
+        self._on_attempt(AuthAttempt(app_id, installation_id, outcome, self._clock.now(), text))
 
     async def _mint_token(self, app_id: str, installation_id: int) -> Secret:
         generation = self._forgotten.get(installation_id, 0)

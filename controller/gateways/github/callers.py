@@ -3,9 +3,10 @@
 Everything above this module states an operation and gets a successful Answer, or an error of the tree.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from controller.domain.auth import AuthAttempt
 from controller.gateways.github.answers import Answer
 from controller.gateways.github.app_auth import AppKeys, InstallationTokens
 from controller.gateways.github.budgets import Bucket
@@ -26,11 +27,13 @@ class Ask(Protocol):
 class Callers:
     """The identities, with all that is remembered for each: tokens, buckets, answers."""
 
-    def __init__(self, client: Client, keys: AppKeys, clock: Clock) -> None:
+    def __init__(
+        self, client: Client, keys: AppKeys, clock: Clock, on_auth: Callable[[AuthAttempt], None]
+    ) -> None:
         self._client = client
         self._keys = keys
         self._clock = clock
-        self._tokens = InstallationTokens(self._mint, clock)
+        self._tokens = InstallationTokens(self._mint, clock, on_auth)
         self._etags = ETagCache()
         self._installation_buckets: dict[int, Bucket] = {}
         self._app_buckets: dict[str, Bucket] = {}

@@ -1,6 +1,8 @@
 """What an App asks with its JWT: its installations, and the deliveries that GitHub keeps for three days."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from controller.domain.sightings import DeliverySighting, InstallationSighting
 from controller.errors import InstallationGone
@@ -24,9 +26,14 @@ async def find_repo_installation(ask: Ask, app_id: str, repo: str) -> Installati
     return await _installation(ask, call, app_id)
 
 
-async def list_deliveries(ask: Ask, since: datetime, deadline: timedelta) -> tuple[DeliverySighting, ...]:
+FAILED = {"status": "failure"}
+
+
+async def list_deliveries(
+    ask: Ask, since: datetime, deadline: timedelta, only: Mapping[str, str] = MappingProxyType({})
+) -> tuple[DeliverySighting, ...]:
     """The deliveries since then, newest first; later pages are read only while they can hold any."""
-    call = Call("list_deliveries", "GET", "/app/hook/deliveries", {"per_page": PER_PAGE})
+    call = Call("list_deliveries", "GET", "/app/hook/deliveries", {"per_page": PER_PAGE, **only})
     found: dict[int, DeliverySighting] = {}
     async with within(deadline, call):
         async for answer in each_page(ask, call):

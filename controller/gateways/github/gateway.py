@@ -8,6 +8,7 @@ from typing import Self
 
 import httpx
 
+from controller.domain.auth import AuthAttempt
 from controller.domain.jobs import LabelSet, Scope
 from controller.domain.sightings import (
     DeliverySighting,
@@ -36,13 +37,14 @@ class GitHubGateway:
         *,
         runner_group: RunnerGroup,
         observe: Callable[[Observation], None],
+        on_auth: Callable[[AuthAttempt], None] = lambda attempt: None,
         transport: httpx.AsyncBaseTransport | None = None,
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
     ) -> None:
         self._clock = clock
         self._listing = deadlines.listing
         self._client = Client(api_url, clock, observe, deadlines, transport)
-        self._callers = Callers(self._client, AppKeys(apps), clock)
+        self._callers = Callers(self._client, AppKeys(apps), clock, on_auth)
         self._groups = RunnerGroups(runner_group, self._asking, clock, deadlines.listing)
         self._runners = Runners(self._asking, self._groups, deadlines.listing)
 
@@ -89,9 +91,9 @@ class GitHubGateway:
         """One run."""
         return await jobs.get_run(self._asking(scope), repo, run_id)
 
-    async def list_queued_runs(self, scope: Scope, repo: str) -> tuple[RunSighting, ...]:
-        """The repository's queued runs."""
-        return await jobs.list_queued_runs(self._asking(scope), repo, self._listing)
+    async def list_active_runs(self, scope: Scope, repo: str) -> tuple[RunSighting, ...]:
+        """The repository's runs that may hold queued jobs, queued ones first."""
+        return await jobs.list_active_runs(self._asking(scope), repo, self._listing)
 
     async def get_installation(self, app_id: str, installation_id: int) -> InstallationSighting:
         """One installation, asked with the App's JWT; InstallationGone on 404."""
@@ -104,6 +106,11 @@ class GitHubGateway:
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
         """The App's deliveries newer than `since`, newest first, every page."""
         return await deliveries.list_deliveries(self._callers.app(app_id), since, self._listing)
+
+    async def list_failed_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
+        """Those of them that were not answered with success."""
+        ask = self._callers.app(app_id)
+        return await deliveries.list_deliveries(ask, since, self._listing, deliveries.FAILED)
 
     async def get_delivery(self, app_id: str, delivery_id: int) -> DeliverySighting:
         """One delivery with its payload."""

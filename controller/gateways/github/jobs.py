@@ -11,6 +11,7 @@ from controller.gateways.github.pages import PER_PAGE, read_all
 from controller.gateways.github.paths import repo_path
 
 STARTED = ("in_progress", "completed")
+ACTIVE = ("queued", "in_progress")  # a matrix of which one job has begun is in progress, whatever still waits
 
 
 async def get_job(ask: Ask, repo: str, job_id: int) -> JobSighting:
@@ -33,11 +34,20 @@ async def get_run(ask: Ask, repo: str, run_id: int) -> RunSighting:
     return read_run(answer.item())
 
 
-async def list_queued_runs(ask: Ask, repo: str, deadline: timedelta) -> tuple[RunSighting, ...]:
-    """The repository's queued runs."""
-    query: dict[str, str | int] = {"status": "queued", "exclude_pull_requests": "true", "per_page": PER_PAGE}
-    call = Call("list_queued_runs", "GET", f"{repo_path(repo)}/actions/runs", query)
-    return tuple(read_run(item) for item in await read_all(ask, call, "workflow_runs", deadline))
+async def list_active_runs(ask: Ask, repo: str, deadline: timedelta) -> tuple[RunSighting, ...]:
+    """The runs that may hold queued jobs: the queued ones, and those of which some jobs have begun."""
+    found: dict[int, RunSighting] = {}
+    for status in ACTIVE:
+        query: dict[str, str | int] = {
+            "status": status,
+            "exclude_pull_requests": "true",
+            "per_page": PER_PAGE,
+        }
+        call = Call("list_runs", "GET", f"{repo_path(repo)}/actions/runs", query)
+        for item in await read_all(ask, call, "workflow_runs", deadline):
+            run = read_run(item)
+            found.setdefault(run.run_id, run)
+    return tuple(found.values())
 
 
 def read_job(item: Item) -> JobSighting:
@@ -64,4 +74,14 @@ def read_job(item: Item) -> JobSighting:
 
 def read_run(item: Item) -> RunSighting:
     """Read one run of an answer."""
-    return RunSighting(item.integer("id"), item.optional_text("status"), item.optional_text("conclusion"))
+    return RunSighting(
+        item.integer("id"), item.optional_text("status"), item.optional_text("conclusion"), _foreign(item)
+    )
+
+
+def _foreign(item: Item) -> bool:
+    """Whether the code is another repository's; a fork that was deleted meanwhile is null."""
+    home, head = item.optional_item("repository"), item.optional_item("head_repository")
+    if head is None:
+        return (item.optional_text("event") or "").startswith("pull_request")
+    return home is not None and head.integer("id") != home.integer("id")

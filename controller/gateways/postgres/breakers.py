@@ -19,16 +19,22 @@ class BreakerStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    # A live worker that is online or has a job has shown that its board works: nobody waits for it to end.
     ENDINGS = """
-    SELECT w.name, w.pool, w.node, w.completed_at, w.failure_reason,
+    SELECT w.name, w.pool, w.image, w.node, w.completed_at AS at, w.failure_reason,
         (w.online_at IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.runner_name = w.name)) AS proven
     FROM workers w
     WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
-    ORDER BY w.completed_at DESC LIMIT %(limit)s
+    UNION ALL
+    SELECT w.name, w.pool, w.image, w.node, COALESCE(w.online_at, b.started_at), NULL, true
+    FROM workers w LEFT JOIN LATERAL (
+        SELECT j.started_at FROM jobs j WHERE j.runner_name = w.name ORDER BY j.started_at LIMIT 1) b ON true
+    WHERE w.status IN ('pending', 'running') AND COALESCE(w.online_at, b.started_at) IS NOT NULL
+    ORDER BY at DESC LIMIT %(limit)s
     """
 
     async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, newest first."""
+        """The workers that ended since then, and those that live and work, newest first."""
         async with self._database.transaction() as connection:
             cursor = await connection.execute(self.ENDINGS, {"since": since, "limit": AT_MOST})
             return [_ending(row) for row in await cursor.fetchall()]
@@ -77,7 +83,8 @@ def _ending(row: dict[str, Any]) -> Ending:
         worker=row["name"],
         pool=row["pool"],
         node=row["node"],
-        at=row["completed_at"],
+        at=row["at"],
         reason=Reason(row["failure_reason"]) if row["failure_reason"] else None,
         proven=row["proven"],
+        image=row["image"],
     )

@@ -1,5 +1,6 @@
 """The one way in which a worker fails, under the table lock and outside it."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ FAIL = """
 UPDATE workers SET status = 'failed', failure_reason = %(reason)s,
     failure_info = COALESCE(failure_info, '{}') || %(info)s, completed_at = %(now)s, updated_at = %(now)s
 WHERE name = %(name)s AND status IN ('pending', 'running')
-RETURNING made_for, pool
+RETURNING made_for, pool, idle_since, ending_reason
 """
 
 
@@ -30,6 +31,17 @@ async def fail_worker(
         return False
     detail = {"reason": reason.value, "pool": row["pool"]}
     await note_event(connection, "worker.failed", now, worker=name, job_id=row["made_for"], detail=detail)
-    if row["made_for"] is not None:
-        await JobStore.count_failure(connection, row["made_for"], reason, own_fault=own_fault, now=now)
+    if row["ending_reason"] is None:  # else it was counted when its end was decided
+        await count_failure(connection, row, reason, own_fault=own_fault, now=now)
     return True
+
+
+async def count_failure(
+    connection: Connection, worker: Mapping[str, Any], reason: Reason, *, own_fault: bool, now: datetime
+) -> None:
+    """Note a failed attempt on the job that the worker was made for."""
+    if worker["made_for"] is None:
+        return
+    await JobStore.count_failure(
+        connection, worker["made_for"], reason, own_fault=own_fault, idle_since=worker["idle_since"], now=now
+    )

@@ -21,6 +21,7 @@ from controller.domain.pools import Catalogue
 from controller.gateways.postgres.database import Connection, Database, ring
 
 AT_ONCE = timedelta(0)
+UPSETTING = {"deleted", "suspend", "unsuspend"}  # what an owner does to an installation
 WITHOUT_EFFECT = {  # nothing for the loop to do, so nobody is woken: most jobs of an organization are not ours
     Outcome.JOB_NOT_FOUND,
     Outcome.IGNORED_ACTION,
@@ -75,6 +76,9 @@ class Intake:
                     connection, delivery, delivery.notice, known, now, allowed=allowed
                 )
             outcome = outcome or Outcome.OK
+            if isinstance(delivery.notice, InstallationNotice) and delivery.notice.action in UPSETTING:
+                due = {"installation_id": delivery.notice.installation_id, "now": now}
+                await connection.execute(self.LOOK_AT_ALL, due)
             await self._record(connection, delivery, outcome, now)
             if outcome not in WITHOUT_EFFECT:
                 await ring(connection, self._database.channel)
@@ -89,6 +93,11 @@ class Intake:
         for milestone in reached_by_delivery(notice, outcome, pool.name if pool else None, ended, now):
             self._note(milestone)
 
+    # Suspended, let back in or gone: whatever waits there is asked about, so that it ends or goes on.
+    LOOK_AT_ALL = """
+    UPDATE jobs SET poll_at = %(now)s
+    WHERE installation_id = %(installation_id)s AND status IN ('pending', 'running')
+    """
     LOOK = """
     SELECT (SELECT outcome FROM events WHERE delivery = %(guid)s) AS outcome,
         EXISTS (SELECT 1 FROM events WHERE job_id = %(job_id)s AND kind = 'workflow_job.waiting') AS waited,

@@ -7,43 +7,74 @@ touches; a section before it is only counted, and only when it lies before the s
 from typing import Any
 
 from controller.domain.jobs import Job, JobStatus
-from controller.domain.pages import JobFilter, Listing, Slice
+from controller.domain.pages import TEXT_REACH, JobFilter, Listing, Slice
 from controller.gateways.postgres.database import Connection
 from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
 
 SECTIONS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.COMPLETED)
 
 # A filter that is NULL folds away while planning: these statements are never prepared, so the plan sees the values.
+# What is not shown of a private repository cannot be looked for either: the answer would tell that it exists.
 MATCHING = """
     status = %(status)s AND created_at >= %(start)s AND created_at < %(end)s
     AND (%(entities)s::bigint[] IS NULL OR entity_id = ANY(%(entities)s::bigint[]))
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s::bigint)
+    AND (%(repo)s::text IS NULL OR lower(repo) = lower(%(repo)s::text) AND (%(sees_private)s OR NOT private))
+    AND (%(label)s::text IS NULL OR labels @> ARRAY[%(label)s::text])
+"""
+FOUND = """
+    position(lower(%(text)s::text) IN lower(entity_name)) > 0
+    OR (%(sees_private)s OR NOT private) AND position(lower(%(text)s::text) IN lower(repo || ' ' || name)) > 0
+"""
+SECTION = f"SELECT job_id, created_at FROM jobs WHERE {MATCHING}"
+SECTION_WITH_TEXT = f"""
+SELECT job_id, created_at FROM (
+    SELECT job_id, created_at, entity_name, repo, name, private FROM jobs WHERE {MATCHING}
+    ORDER BY created_at DESC, job_id DESC LIMIT {TEXT_REACH}
+) AS newest WHERE {FOUND}
 """
 
+
 # The inner query walks the index alone; only the rows that are shown are read from the table.
-OLDEST_FIRST = f"""
+def oldest_first(section: str) -> str:
+    """A slice of a section, the oldest first."""
+    return f"""
 SELECT {JOB_COLUMNS} FROM jobs JOIN (
-    SELECT job_id FROM jobs WHERE {MATCHING}
-    ORDER BY created_at, job_id OFFSET %(offset)s LIMIT %(limit)s
+    SELECT job_id FROM ({section}) AS found ORDER BY created_at, job_id OFFSET %(offset)s LIMIT %(limit)s
 ) AS slice USING (job_id) ORDER BY created_at, job_id
 """
-NEWEST_FIRST = f"""
+
+
+def newest_first(section: str) -> str:
+    """A slice of a section, the newest first."""
+    return f"""
 SELECT {JOB_COLUMNS} FROM jobs JOIN (
-    SELECT job_id FROM jobs WHERE {MATCHING}
-    ORDER BY created_at DESC, job_id DESC OFFSET %(offset)s LIMIT %(limit)s
+    SELECT job_id FROM ({section}) AS found ORDER BY created_at DESC, job_id DESC OFFSET %(offset)s LIMIT %(limit)s
 ) AS slice USING (job_id) ORDER BY created_at DESC, job_id DESC
 """
+
+
 # Asked only of a section that ends before `offset`; the limit tells the planner how little that is.
-COUNT = f"""
+def counted(section: str) -> str:
+    """How many rows of a section come before `offset`."""
+    return f"""
 SELECT count(*) AS number FROM (
-    SELECT job_id FROM jobs WHERE {MATCHING} ORDER BY created_at DESC, job_id DESC LIMIT %(offset)s
+    SELECT job_id FROM ({section}) AS found ORDER BY created_at DESC, job_id DESC LIMIT %(offset)s
 ) AS section
 """
+
+
+OLDEST_FIRST, OLDEST_WITH_TEXT = oldest_first(SECTION), oldest_first(SECTION_WITH_TEXT)
+NEWEST_FIRST, NEWEST_WITH_TEXT = newest_first(SECTION), newest_first(SECTION_WITH_TEXT)
+COUNT, COUNT_WITH_TEXT = counted(SECTION), counted(SECTION_WITH_TEXT)
 
 
 async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -> Listing[Job]:
     """One slice: pending oldest first, then running, failed and completed, each newest first."""
     entities = await entities_named(connection, wanted.entity)
+    oldest, newest, count = OLDEST_FIRST, NEWEST_FIRST, COUNT
+    if wanted.text is not None:
+        oldest, newest, count = OLDEST_WITH_TEXT, NEWEST_WITH_TEXT, COUNT_WITH_TEXT
     jobs: list[Job] = []
     offset, limit = part.offset, part.per_page + 1
     for status in SECTIONS:
@@ -52,14 +83,14 @@ async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -
         if wanted.statuses and status not in wanted.statuses:
             continue
         values = section_values(wanted, status, entities, offset, limit - len(jobs))
-        query = OLDEST_FIRST if status is JobStatus.PENDING else NEWEST_FIRST
+        query = oldest if status is JobStatus.PENDING else newest
         rows = await (await connection.execute(query, values, prepare=False)).fetchall()
         jobs.extend(job_of(row) for row in rows)
         if rows:
             offset = 0
         elif offset and status is not SECTIONS[-1]:
-            counted = await (await connection.execute(COUNT, values, prepare=False)).fetchone()
-            offset -= counted["number"] if counted else 0
+            before = await (await connection.execute(count, values, prepare=False)).fetchone()
+            offset -= before["number"] if before else 0
     return Listing.cut(jobs, part.per_page)
 
 
@@ -73,6 +104,10 @@ def section_values(
         "end": wanted.window.end,
         "entities": entities,
         "run_id": wanted.run_id,
+        "repo": wanted.repo,
+        "label": wanted.label,
+        "text": wanted.text,
+        "sees_private": wanted.sees_private,
         "offset": offset,
         "limit": limit,
     }

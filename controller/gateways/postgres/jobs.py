@@ -2,14 +2,14 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
 from psycopg.types.json import Jsonb
 
 from controller.decide.attempts import after_failure
-from controller.domain.changes import Complete, FailJob, Hear, JobChange, Start, Suspect
+from controller.domain.changes import Complete, FailJob, Hear, JobChange, PutOff, Start, Suspect
 from controller.domain.jobs import Job
 from controller.domain.reasons import Reason
 from controller.gateways.postgres.database import Connection, Database
@@ -46,13 +46,25 @@ class JobStore:
             row = await (await connection.execute(self.NEXT_DUE, {"now": now})).fetchone()
             return row["at"] if row else None
 
+    AT_WORK = """
+    SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name
+    WHERE j.job_id = ANY(%(job_ids)s) AND j.status = 'running' AND w.status IN ('pending', 'running')
+    """
+
+    async def at_work(self, job_ids: Collection[int]) -> frozenset[int]:
+        """Which of these jobs run on a worker of ours that has not ended."""
+        async with self._database.transaction() as connection:
+            rows = await (await connection.execute(self.AT_WORK, {"job_ids": list(job_ids)})).fetchall()
+            return frozenset(row["job_id"] for row in rows)
+
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
         """Write what sync_jobs concluded; the changes that really moved a job."""
         if not changes:
             return []
         moved = []
-        async with self._database.leading(epoch) as connection:
-            for change in changes:
+        for change in changes:
+            # One job at a time: holding one while waiting for another would end in a deadlock with the loop's steps.
+            async with self._database.leading(epoch) as connection:
                 if await self._apply(connection, change, now):
                     moved.append(change)
         return moved
@@ -80,6 +92,9 @@ class JobStore:
         skip_since = NULL, skip_detail = '{}', updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
     """
+    PUT_OFF = """
+    UPDATE jobs SET poll_at = %(poll_at)s WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
+    """
     SUSPECT = """
     UPDATE jobs SET poll_at = %(poll_at)s, missing_since = COALESCE(missing_since, %(now)s), updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
@@ -94,6 +109,9 @@ class JobStore:
         match change:
             case Hear(_, poll_at, confirmed):
                 await connection.execute(self.HEAR, {**values, "poll_at": poll_at, "confirmed": confirmed})
+                return False
+            case PutOff(_, poll_at):
+                await connection.execute(self.PUT_OFF, {**values, "poll_at": poll_at})
                 return False
             case Suspect(_, poll_at):
                 await connection.execute(self.SUSPECT, {**values, "poll_at": poll_at})
@@ -161,13 +179,22 @@ class JobStore:
 
     @classmethod
     async def count_failure(
-        cls, connection: Connection, job_id: int, reason: Reason, *, own_fault: bool, now: datetime
+        cls,
+        connection: Connection,
+        job_id: int,
+        reason: Reason,
+        *,
+        own_fault: bool,
+        idle_since: datetime | None,
+        now: datetime,
     ) -> None:
         """Note a failed attempt on the job it was made for, in the transaction that fails the worker."""
         row = await (await connection.execute(cls.ATTEMPTS, {"job_id": job_id})).fetchone()
         if row is None:
             return
-        after = after_failure(row["attempts"], row["own_faults"], reason, now, own_fault=own_fault)
+        after = after_failure(
+            row["attempts"], row["own_faults"], reason, now, own_fault=own_fault, idle_since=idle_since
+        )
         if after is None:
             return
         await connection.execute(
@@ -188,7 +215,7 @@ class JobStore:
         SELECT DISTINCT ON (installation_id) installation_id, kind FROM events
         WHERE kind LIKE 'installation%%' AND installation_id = ANY(%(ids)s)
           AND kind IN ('installation.suspend', 'installation.unsuspend', 'installation.created',
-                       'installation.deleted')
+                       'installation.deleted', 'installation.auth_suspended', 'installation.auth_ok')
         ORDER BY installation_id, id DESC
-    ) latest WHERE kind = 'installation.suspend'
+    ) latest WHERE kind IN ('installation.suspend', 'installation.deleted', 'installation.auth_suspended')
     """

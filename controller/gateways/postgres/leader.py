@@ -13,6 +13,7 @@ that gets no answer within ANSWER_SECONDS stops by itself, sooner than the serve
 import asyncio
 import zlib
 from datetime import datetime, timedelta
+from typing import LiteralString
 
 from controller.errors import SchemaMismatch, StoreError
 from controller.gateways.postgres.database import (
@@ -48,7 +49,7 @@ class Leadership:
     UPDATE leader SET epoch = epoch + 1, holder = %(holder)s, since = %(now)s WHERE id = 1 RETURNING epoch
     """
     SPACE = 0x5B0A
-    LEND = f"SET idle_session_timeout = {int(LEASE.total_seconds() * 1000)}"
+    LEND: LiteralString = "SET idle_session_timeout = '8s'"  # LEASE
 
     async def acquire(self, now: datetime) -> bool:
         """Try to lead; True if this process leads now. StoreUnavailable if the database cannot be reached."""
@@ -65,7 +66,6 @@ class Leadership:
                     return False
                 cursor = await self._connection.execute(self.RISE, {"holder": self._holder, "now": now})
                 risen = await cursor.fetchone()
-                await self._connection.execute(self.LEND)
             if risen is None:
                 raise SchemaMismatch("the leader row is missing: run `switchboard migrate`")
         except StoreError:
@@ -76,13 +76,16 @@ class Leadership:
         return True
 
     async def confirm(self) -> bool:
-        """Renew the lease; when there is no answer, this process leads no more and its transactions are cut."""
+        """Whether the database answers; else this process leads no more, and its transactions are cut."""
+        return await self._speak("SELECT 1")
+
+    async def _speak(self, statement: LiteralString) -> bool:
         connection = self._connection
         if connection is None or self.epoch is None:
             return False
         try:
             with store_errors(), answering_within(connection, ANSWER_SECONDS):
-                await connection.execute("SELECT 1")
+                await connection.execute(statement)
         except StoreError:
             if connection is self._connection:
                 self._database.sever()
@@ -91,15 +94,15 @@ class Leadership:
         return True
 
     async def lost(self) -> None:
-        """Renew the lease whenever this process leads; return once it is lost, not when it is let go.
+        """Take and renew the lease whenever this process leads; return once it is lost, not when it is let go.
 
         In real time, as the server's own: whatever clock the rest of the program goes by.
         """
         while True:
             await self._leading.wait()
-            await asyncio.sleep(RENEW_EVERY.total_seconds())
-            if self.epoch is not None and not await self.confirm():
+            if not await self._speak(self.LEND) and not self.leads:
                 return
+            await asyncio.sleep(RENEW_EVERY.total_seconds())
 
     async def drop(self) -> None:
         """Let go, so that another process may lead at once."""

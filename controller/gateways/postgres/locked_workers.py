@@ -23,7 +23,7 @@ from controller.domain.changes import (
 from controller.domain.constants import AFTER_POD_ENDED
 from controller.domain.workers import Worker, WorkerStatus
 from controller.gateways.postgres.database import Connection
-from controller.gateways.postgres.endings import fail_worker
+from controller.gateways.postgres.endings import count_failure, fail_worker
 from controller.gateways.postgres.events import note_event
 from controller.gateways.postgres.rows import BINDING, WORKER_COLUMNS, worker_of
 
@@ -79,8 +79,8 @@ class LockedRows:
                 return await self._finish(name, now)
             case Fail(name, reason, info):
                 return await fail_worker(self._connection, name, reason, info, own_fault=False, now=now)
-            case Intend(name, reason):
-                return await self._intend(name, reason.value, now)
+            case Intend():
+                return await self._intend(change, now)
             case ReadRunner():
                 return await self._read_runner(change, now)
             case Adopt():
@@ -114,6 +114,7 @@ class LockedRows:
     INTEND = """
     UPDATE workers SET ending_reason = %(reason)s, ending_since = %(now)s, updated_at = %(now)s
     WHERE name = %(name)s AND status IN ('pending', 'running') AND ending_reason IS NULL
+    RETURNING made_for, idle_since
     """
     READ_RUNNER = """
     UPDATE workers SET runner_id = COALESCE(runner_id, %(runner_id)s),
@@ -148,10 +149,14 @@ class LockedRows:
         await note_event(self._connection, "worker.completed", now, worker=name)
         return True
 
-    async def _intend(self, name: str, reason: str, now: datetime) -> bool:
-        if not await self._run(self.INTEND, {"name": name, "reason": reason, "now": now}):
+    async def _intend(self, kill: Intend, now: datetime) -> bool:
+        values = {"name": kill.name, "reason": kill.reason.value, "now": now}
+        row = await (await self._connection.execute(self.INTEND, values)).fetchone()
+        if row is None:
             return False
-        await note_event(self._connection, "worker.ending", now, worker=name, detail={"reason": reason})
+        detail = {"reason": kill.reason.value}
+        await note_event(self._connection, "worker.ending", now, worker=kill.name, detail=detail)
+        await count_failure(self._connection, row, kill.reason, own_fault=kill.own_fault, now=now)
         return True
 
     async def _read_runner(self, seen: ReadRunner, now: datetime) -> bool:

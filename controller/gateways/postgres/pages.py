@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.jobs import Entity, EntityType, Job
 from controller.domain.pages import (
     BoardRow,
@@ -15,11 +16,14 @@ from controller.domain.pages import (
     HoldRow,
     JobFilter,
     JobStory,
+    Leader,
     Listing,
     Overview,
     QueueCounts,
     Slice,
+    Turn,
     UsageRow,
+    WaitingGroup,
     Window,
     WorkerFilter,
     WorkerRow,
@@ -28,6 +32,8 @@ from controller.domain.pages import (
 from controller.domain.workers import WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import read_history
+from controller.gateways.postgres.page_charts import read_board_days, read_charts
+from controller.gateways.postgres.page_turns import read_turn
 from controller.gateways.postgres.rows import BINDING, JOB_COLUMNS, WORKER_COLUMNS, job_of, worker_of
 
 EVENTS_SHOWN = 200
@@ -118,6 +124,8 @@ class PageStore:
     SELECT {LISTED_COLUMNS}, {PRIVATE} FROM (
         SELECT name AS chosen FROM workers
         WHERE (%(statuses)s::text[] IS NULL OR status = ANY(%(statuses)s::text[]))
+          AND (%(pool)s::text IS NULL OR pool = %(pool)s::text)
+          AND (%(node)s::text IS NULL OR node = %(node)s::text)
           AND created_at >= %(start)s AND created_at < %(end)s
         ORDER BY created_at DESC, name OFFSET %(offset)s LIMIT %(limit)s
     ) AS slice JOIN workers w ON w.name = chosen {WORKER_JOINS}
@@ -127,7 +135,8 @@ class PageStore:
     async def workers(self, wanted: WorkerFilter, part: Slice) -> Listing[WorkerRow]:
         """Workers, newest first; of their logs only the end."""
         values = slice_values(wanted.window, part)
-        values["statuses"] = [status.value for status in wanted.statuses] or None
+        values |= {"statuses": [status.value for status in wanted.statuses] or None}
+        values |= {"pool": wanted.pool, "node": wanted.node}
         async with self._reading() as connection:
             rows = await self._rows(connection, self.WORKERS, values)
         return Listing.cut([worker_row_of(row) for row in rows], part.per_page)
@@ -152,7 +161,7 @@ class PageStore:
         return Listing.cut([board_of(row) for row in rows], part.per_page)
 
     HOLDS = """
-    SELECT scope, target, why, until, note FROM holds WHERE until IS NULL OR until > %(now)s
+    SELECT scope, target, why, until, note, who FROM holds WHERE until IS NULL OR until > %(now)s
     ORDER BY scope, target, why
     """
 
@@ -224,6 +233,11 @@ class PageStore:
             count(*) FILTER (WHERE status = 'running') AS running
           FROM workers WHERE status IN ('pending', 'running')) w
     """
+    QUEUE = """
+    SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) AS oldest_at
+    FROM jobs WHERE status = 'pending' GROUP BY pool, skip_reason ORDER BY jobs DESC, pool, reason
+    """
+    LEADER = "SELECT holder, since FROM leader WHERE id = 1 AND holder <> ''"
     WAITING = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id LIMIT %(limit)s
     """
@@ -245,13 +259,43 @@ class PageStore:
             waiting = await self._rows(connection, self.WAITING, values)
             failures = await self._rows(connection, self.FAILURES, values)
             holds = await self._holds(connection, now)
+            queue = await self._rows(connection, self.QUEUE, {})
+            leader = await self._rows(connection, self.LEADER, {})
         return Overview(
             QueueCounts(**counts[0]),
             Listing.cut([board_of(row) for row in boards], part.per_page),
             holds,
             tuple(job_of(row) for row in waiting),
             tuple(worker_row_of(row) for row in failures),
+            tuple(WaitingGroup(**row) for row in queue),
+            Leader(**leader[0]) if leader else None,
         )
+
+    async def charts(self, span: Span, now: datetime) -> Charts:
+        """What the charts of one span are drawn from."""
+        async with self._reading() as connection:
+            return await read_charts(connection, span, now)
+
+    async def board_days(self, slots: dict[str, int], now: datetime) -> tuple[BoardDay, ...]:
+        """The last 24 hours of these boards, given with their slots."""
+        async with self._reading() as connection:
+            return await read_board_days(connection, slots, now)
+
+    BOARD_COUNTS = """
+    SELECT board, count(*) AS boards, count(*) FILTER (WHERE state = 'free') AS free FROM boards
+    WHERE board IS NOT NULL GROUP BY board
+    """
+
+    async def board_counts(self) -> dict[str, tuple[int, int]]:
+        """How many boards there are of each type, and how many of them are free."""
+        async with self._reading() as connection:
+            rows = await self._rows(connection, self.BOARD_COUNTS, {})
+        return {row["board"]: (row["boards"], row["free"]) for row in rows}
+
+    async def turn(self, job: Job, board: str) -> Turn:
+        """What says when a waiting job's turn comes; `board` is its pool's type."""
+        async with self._reading() as connection:
+            return await read_turn(connection, job, board)
 
     KNOWN = """
     SELECT EXISTS (SELECT FROM jobs WHERE job_id = %(number)s)

@@ -55,10 +55,22 @@ class WorkerStore:
     WHERE created_at >= %(since)s
     """
 
+    FAILED_SCOPES = """
+    SELECT DISTINCT app_id, installation_id, entity_id, entity_name, entity_type, repo FROM workers
+    WHERE status = 'failed' AND completed_at >= %(since)s
+    """
+
     async def scopes(self, since: datetime) -> frozenset[Scope]:
         """Where runners were registered since then."""
+        return await self._scopes(self.SCOPES, since)
+
+    async def failed_scopes(self, since: datetime) -> frozenset[Scope]:
+        """Where workers have failed since then, so that their runners may have stayed behind."""
+        return await self._scopes(self.FAILED_SCOPES, since)
+
+    async def _scopes(self, query: str, since: datetime) -> frozenset[Scope]:
         async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.SCOPES, {"since": since})).fetchall()
+            rows = await (await connection.execute(query, {"since": since})).fetchall()
         found = set()
         for row in rows:
             entity = entity_of(row)

@@ -7,18 +7,14 @@ from functools import partial
 
 import structlog
 
-from controller.domain.constants import (
-    CLEANUP_EVERY,
-    CLEANUP_SCOPE_AGE,
-    PROVISION_ONLY_SHARE,
-    RUNNER_LIST_EVERY,
-)
+from controller.decide.budgets import cleanup_allowed
+from controller.domain.constants import CLEANUP_EVERY, CLEANUP_SCOPE_AGE, RUNNER_LIST_EVERY
 from controller.domain.jobs import Scope
 from controller.domain.sightings import Unknown
 from controller.domain.views import HealthLimits, RunnerList
 from controller.domain.workers import Worker
-from controller.errors import GitHubError
-from controller.ports import Budget, Clock, GitHub, Workers
+from controller.errors import GitHubError, InstallationGone, InstallationSuspended
+from controller.ports import Clock, GitHub, Workers
 from controller.reconcile.beside import Beside
 
 log = structlog.get_logger()
@@ -46,16 +42,10 @@ class RunnerLists:
         self._clock = clock
         self._beside = beside
         self._read_at: dict[Scope, datetime] = {}
-        self._looks: dict[Scope, int] | None = None  # how many more looks each scope gets; None: just started
+        self._looks: dict[Scope, int] = {}  # how many more looks each scope gets
+        self._noted_at: datetime | None = None
         self._fresh: dict[Scope, RunnerList] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
-
-    def worth_a_look(self, scopes: Iterable[Scope]) -> None:
-        """Workers have failed there: their runners may have stayed behind. In a while; GitHub clears up itself."""
-        for scope in scopes:
-            if self._looks is not None:
-                self._looks[scope] = LOOKS
-                self._read_at.setdefault(scope, self._clock.now())
 
     def take(self) -> dict[Scope, RunnerList]:
         """The lists that came in since the last call; one that failed is Unknown."""
@@ -65,17 +55,31 @@ class RunnerLists:
     async def refresh(self, workers: Iterable[Worker]) -> None:
         """Have those read that are due."""
         now = self._clock.now()
-        if self._looks is None:
-            recent = await self._workers.scopes(now - CLEANUP_SCOPE_AGE)
-            self._looks = dict.fromkeys(recent, LOOKS)
+        await self._note_scopes(now)
         for scope in self._wanted(workers, now):
             if self._allowed(scope, now):
                 self._beside.start(f"list runners {scope}", partial(self._read, scope))
 
+    async def _note_scopes(self, now: datetime) -> None:
+        """At first every scope used lately, quiet ones too; then those where workers fail: their runners may stay.
+
+        Those in a while: GitHub clears up itself.
+        """
+        if self._noted_at is None:
+            recent = await self._workers.scopes(now - CLEANUP_SCOPE_AGE)
+            self._looks = dict.fromkeys(recent, LOOKS)
+        elif now - self._noted_at < RUNNER_LIST_EVERY:
+            return
+        else:
+            for scope in await self._workers.failed_scopes(self._noted_at):
+                self._looks[scope] = LOOKS
+                self._read_at.setdefault(scope, now)
+        self._noted_at = now
+
     def _wanted(self, workers: Iterable[Worker], now: datetime) -> set[Scope]:
         wanted = {worker.scope for worker in workers if self._unheard(worker, now)}
         due = {scope for scope in wanted if self._age(scope, now) >= RUNNER_LIST_EVERY}
-        for scope, looks in (self._looks or {}).items():
+        for scope, looks in self._looks.items():
             patience = RUNNER_LIST_EVERY if self._suspects(scope) else CLEANUP_EVERY
             if (looks > 0 or self._suspects(scope)) and self._age(scope, now) >= patience:
                 due.add(scope)
@@ -102,14 +106,9 @@ class RunnerLists:
             except GitHubError as error:
                 log.warning("runners.unknown", entity=scope.entity.name, error=str(error))
                 self._fresh[scope] = Unknown(str(error))
+                if isinstance(error, InstallationGone | InstallationSuspended):
+                    self._looks.pop(scope, None)  # there is nothing to be cleaned up any more
                 return False
-        if self._looks is not None and not self._suspects(scope):
+        if not self._suspects(scope):
             self._looks[scope] = max(0, self._looks.get(scope, 0) - 1)
         return True
-
-
-def cleanup_allowed(budget: Budget, now: datetime) -> bool:
-    """Cleanup goes on longer than repair, but not to the last request."""
-    if budget.blocked_until is not None and budget.blocked_until > now:
-        return False
-    return not budget.limit or budget.remaining >= budget.limit * PROVISION_ONLY_SHARE

@@ -1,16 +1,15 @@
 """The step itself: observe without the lock, decide and write under it, act after it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
-from controller.domain.changes import Decided, Effect, Fail, Finish, Intend, PodGone
+from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
 from controller.domain.constants import SECRET_SWEEP_AGE
-from controller.domain.reasons import Reason
 from controller.domain.sightings import PodView, Unknown
 from controller.domain.views import View
-from controller.domain.workers import Adopted, Worker
+from controller.domain.workers import Adopted
 from controller.ports import Clock, Cluster, GitHub, LockedWorkers, Workers
 from controller.reconcile.beside import Beside
 from controller.reconcile.stages import Stages
@@ -102,7 +101,7 @@ class SyncWorkers:
                 decided.append(outcome)
                 effects.extend(outcome.effects)
             self._metrics.workers_lock_seconds.observe((self._clock.now() - now).total_seconds())
-        self._note(decided, rows)
+        self._note(decided)
         self._stages.note(rows)
         begun = self._effects.begin(effects, epoch)
         await self._lists.refresh(rows.values())
@@ -116,22 +115,17 @@ class SyncWorkers:
             pod.name: self._cluster.identify(pod) for pod in pods.pods.values() if self._cluster.ours(pod)
         }
 
-    def _note(self, decided: list[Decided], rows: Mapping[str, Worker]) -> None:
-        """Log and count the endings, have scopes of failed workers looked at, and ask about odd endings soon."""
-        scopes = set()
+    def _note(self, decided: list[Decided]) -> None:
+        """Log and count the endings, and ask about odd ones soon."""
         for change in (change for outcome in decided for change in outcome.changes):
             match change:
                 case Fail(name, reason):
                     self._metrics.worker_failures_total.labels(reason.value).inc()
                     log.info("worker.failed", worker=name, reason=reason.value)
-                    scopes.add(rows[name].scope)
-                case Intend(name, Reason.POD_MISSING):  # who reserved it may still register its runner
-                    scopes.add(rows[name].scope)
                 case Finish(name):
                     log.info("worker.completed", worker=name)
                 case PodGone(look=True):
                     self._wake()
-        self._lists.worth_a_look(scopes)
 
     def _sweep_secrets(self) -> None:
         """Every few minutes: Secrets of ours that neither a pod nor a live row needs."""

@@ -43,6 +43,7 @@ class Jobs:
         event: str = "push",
         branch: str = "main",
         workflow: str = "ci.yml",
+        fork: bool = False,
     ) -> Run:
         """Start a run with these jobs."""
         now = self._clock.now()
@@ -58,6 +59,7 @@ class Jobs:
             workflow_file=workflow,
             created_at=now,
             updated_at=now,
+            fork=fork,
         )
         repository.runs[run.id] = run
         self._world.runs[run.id] = run

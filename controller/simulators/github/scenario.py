@@ -49,6 +49,11 @@ class Scenario(Platform):
         """Start a run with these jobs; `queued` webhooks are sent."""
         return self.jobs.queue_run(self.world.repository(full_name), jobs, event=event, branch=branch)
 
+    def queue_fork_run(self, full_name: str, jobs: Sequence[JobSpec]) -> Run:
+        """The same for a pull request that comes from a fork."""
+        repository = self.world.repository(full_name)
+        return self.jobs.queue_run(repository, jobs, event="pull_request", branch="patch", fork=True)
+
     def rerun_failed(self, run_id: int) -> list[Job]:
         """Run the failed and cancelled jobs of a run again, under new ids."""
         run = self.world.runs[run_id]

@@ -163,6 +163,7 @@ class Run:
     attempt: int = 1
     jobs: list[Job] = field(default_factory=list)
     forced: tuple[str, str] | None = None  # ended whatever its jobs say
+    fork: bool = False  # its head is a fork of the repository
 
     def latest_jobs(self) -> list[Job]:
         """The newest attempt of each job."""

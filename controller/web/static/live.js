@@ -15,16 +15,19 @@ function localise(root) {
     const clock = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
     const day = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
     element.textContent = at.toDateString() === today ? clock : `${day} ${clock.slice(0, 5)}`;
+    if (element.dataset.short !== undefined) element.textContent = `${element.dataset.short === "day" ? `${day.slice(5)} ` : ""}${clock.slice(0, 5)}`;
     element.title = at.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
   }
 }
 
+// What charts.js hangs into a chart is not part of the page that comes anew.
+const OURS = ".tip, .cursor";
 const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset.key || "" : "");
 const alike = (one, other) => one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
 
 function matchAttributes(now, next) {
   for (const { name } of [...now.attributes]) {
-    if (!next.hasAttribute(name) && name !== "open") now.removeAttribute(name);
+    if (!next.hasAttribute(name) && name !== "open" && name !== "data-index") now.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {
     if (name === "open" || (name === "value" && now.nodeName === "INPUT")) continue;
@@ -61,7 +64,7 @@ function matchChildren(now, next) {
   }
   while (place) {
     const after = place.nextSibling;
-    place.remove();
+    if (!(place instanceof Element && place.matches(OURS))) place.remove();
     place = after;
   }
 }
@@ -104,6 +107,14 @@ function keepFresh() {
   say("live", "Live");
   setTimeout(turn, every);
 }
+
+// A single key goes to the search field, unless something is being written already.
+document.addEventListener("keydown", (event) => {
+  const writing = event.target instanceof Element && event.target.closest("input, select, textarea");
+  if (event.key !== "/" || writing || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  document.querySelector(".search input").focus();
+});
 
 localise(document);
 for (const log of document.querySelectorAll(".log pre")) log.scrollTop = log.scrollHeight;

@@ -14,9 +14,12 @@ from tests.integration.processes.proxies import a_proxy
 from tests.postgres import SCHEMA, opened
 from tests.waiting import until
 
+LEASED = "SELECT 1 FROM pg_stat_activity WHERE starts_with(query, 'SET idle_session_timeout')"
+
 
 def test_a_leader_gives_up_sooner_than_the_server_lets_another_lead() -> None:
     assert RENEW_EVERY.total_seconds() + ANSWER_SECONDS < LEASE.total_seconds()
+    assert f"'{LEASE.seconds}s'" in Leadership.LEND
 
 
 async def test_a_leader_that_says_nothing_is_replaced_though_it_holds_a_transaction_open(
@@ -27,6 +30,13 @@ async def test_a_leader_that_says_nothing_is_replaced_though_it_holds_a_transact
         paused, successor = Leadership(database, "paused"), Leadership(other, "successor")
         assert await paused.acquire(EPOCH)
         assert paused.epoch is not None
+        renewing = asyncio.create_task(paused.lost())
+
+        async def has_lease() -> bool:
+            return bool(await rows(other, LEASED))
+
+        await until(has_lease)
+        renewing.cancel()
 
         async def write_late(epoch: int) -> None:
             async with database.leading(epoch) as connection:

@@ -16,6 +16,7 @@ from tests.waiting import DEADLINE, until
 from tests.worlds import plain_http
 
 END_SECONDS = 20.0
+PATIENCE = 60.0  # several programs start at once
 LINE_LIMIT = 1 << 20
 
 
@@ -48,7 +49,7 @@ class Child:
             assert not self._reading.done() or self.said(event, **fields), f"it ended: {self.log[-3:]}"
             return bool(self.said(event, **fields))
 
-        await until(logged)
+        await until(logged, PATIENCE)
         return self.said(event, **fields)[0]
 
     async def ready(self) -> dict[str, Any]:
@@ -70,7 +71,7 @@ class Child:
         async def enough() -> bool:
             return int((await self.ready()).get("iterations", 0)) >= times
 
-        await until(enough)
+        await until(enough, PATIENCE)
 
     async def kill(self) -> None:
         """SIGKILL: nothing is said, finished or released."""

@@ -27,6 +27,8 @@ import pytest
 from controller.simulators.github.faults import Faults
 from tests.integration.processes.stages import QUICK, SLOW, Stage, a_stage, ending
 
+pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
+
 JIT = "actions/generate-runner-jitconfig-for-org"
 
 

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.integration.processes.stages import QUICK, SLOW, TIMINGS, Stage, a_stage
 from tests.integration.processes.test_killed import JIT, KILLING
 from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
 
 CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -3,10 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.processes.children import Child
 from tests.integration.processes.proxies import a_proxy
 from tests.integration.processes.stages import Stage, a_stage, ending
 from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
 
 
 async def takes_over(child: Child) -> None:

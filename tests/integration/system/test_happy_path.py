@@ -1,5 +1,6 @@
 """From webhook to pod to completed, through everything that is real but GitHub and the cluster."""
 
+import json
 from pathlib import Path
 
 from controller.simulators.github import WebhookRule
@@ -134,3 +135,14 @@ async def test_the_stored_pod_is_the_one_of_the_description(database_url: str, t
         assert not spec.get("volumes")
         assert spec["restartPolicy"] == "Never"
         assert spec["automountServiceAccountToken"] is False
+
+
+async def test_only_boards_of_the_named_kind_ask_for_ephemeral_storage(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("bpi-f3")], boards={"bpi-f3": 1}) as system:
+        system.queue("acme/widgets", "bpi-f3")
+        await system.turn()
+        (pod,) = system.cluster.pods()
+        (container,) = pod["spec"]["containers"]
+        assert "ephemeral-storage" not in json.dumps(container["resources"])

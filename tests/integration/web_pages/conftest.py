@@ -11,12 +11,15 @@ from starlette.applications import Starlette
 from controller.domain.status import LoopSnapshot
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
+from controller.ports import Secret
 from controller.settings import File
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
+from controller.web.visitors import TokenBearers
 from tests.clocks import ManualClock
 from tests.integration.web_pages.seeding import Seed, ago
 
+TOKEN = "the operators' own token"
 SETTINGS = {
     "github": {"apps": {"Organization": {"appId": "111", "privateKeyFile": "/nowhere/org.pem"}}},
     "pools": [
@@ -73,6 +76,7 @@ def page_app(database: Database, status: ReportedLoop, settings: dict[str, Any] 
         status=status,
         settings=File.model_validate({**SETTINGS, **(settings or {})}),
         render_metrics=lambda: (b"switchboard_leader 1.0\n", "text/plain; version=0.0.4"),
+        visitors=TokenBearers(Secret(TOKEN)),
     )
     return Starlette(routes=page_routes(deps), exception_handlers=dict(error_handlers(deps)))
 

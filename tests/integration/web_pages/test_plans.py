@@ -1,31 +1,37 @@
 """With many finished jobs and workers every page reads along an index; a plan that scans the table fails here."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from controller.domain.charts import Span
 from controller.domain.jobs import JobStatus
 from controller.domain.pages import JobFilter, Slice, Window
-from controller.gateways.postgres import job_history
+from controller.gateways.postgres import job_history, page_charts, page_turns
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import section_values
 from controller.gateways.postgres.pages import PageStore, slice_values
 from tests.integration.web_pages.seeding import Seed, ago
 
+LAST = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=200_000 * 20)  # when the newest job was queued
 MANY_JOBS = """
 INSERT INTO jobs (job_id, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, run_id, status,
-    runner_name, heard_at, poll_at, created_at, seen_at, started_at, completed_at, updated_at)
-SELECT n, n % 50, 'org-' || n % 50, 'Organization', 'org/repo', '1', 1, '{ubuntu-24.04-riscv}', n / 3,
+    pool, runner_name, heard_at, poll_at, created_at, seen_at, started_at, completed_at, updated_at)
+SELECT n, n % 50, 'org-' || n % 50, 'Organization', 'org/Repo-' || n % 500, '1', 1,
+    CASE WHEN n % 5000 = 0 THEN ARRAY['rare', 'ubuntu-24.04-riscv'] ELSE ARRAY['ubuntu-24.04-riscv'] END, n / 3,
     CASE WHEN n % 20000 = 0 THEN 'pending' WHEN n % 20000 = 1 THEN 'running' WHEN n % 100 = 2 THEN 'failed'
-         ELSE 'completed' END, 'w-' || n, t, t, t, t, t, t, t
+         ELSE 'completed' END, 'p', 'w-' || n, t, t, t, t, t, t, t
 FROM generate_series(1, 200000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '20 s' AS t) at
 """
 MANY_WORKERS = """
 INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image, made_for,
-    status, created_at, completed_at, updated_at)
-SELECT 'w-' || n, n % 50, 'org', 'Organization', '1', 1, '{ubuntu-24.04-riscv}', 'p', 'i', n,
-    CASE WHEN n % 10000 = 0 THEN 'running' WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END, t, t, t
+    node, status, created_at, pod_at, pod_ended_at, completed_at, updated_at)
+SELECT 'w-' || n, n % 50, 'org', 'Organization', '1', 1, '{ubuntu-24.04-riscv}', 'p-' || n % 10, 'i', n,
+    'node-' || n % 100,
+    CASE WHEN n % 10000 = 0 THEN 'running' WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END, t, t,
+    CASE WHEN n % 10000 <> 0 THEN t + interval '10 min' END, t, t
 FROM generate_series(1, 50000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '80 s' AS t) at
 """
 
@@ -64,6 +70,10 @@ def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
         "an entity": (JobFilter(entity="7"), [7]),
         "an entity's week": (JobFilter(entity="7", window=week), [7]),
         "a run": (JobFilter(run_id=4711), None),
+        "a repository": (JobFilter(repo="ORG/repo-7"), None),
+        "a label": (JobFilter(label="rare"), None),
+        "a common label": (JobFilter(label="ubuntu-24.04-riscv"), None),
+        "a label of nobody": (JobFilter(label="none"), None),
     }
     for name, (wanted, entities) in filters.items():
         for status in JobStatus:
@@ -72,6 +82,11 @@ def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
                 query = job_history.OLDEST_FIRST if status is JobStatus.PENDING else job_history.NEWEST_FIRST
                 yield f"{name}, {status.value}, from {offset}", query, values
             yield f"count of {name}, {status.value}", job_history.COUNT, values
+    for status in JobStatus:
+        values = section_values(JobFilter(text="repo-77"), status, None, 0, 101)
+        oldest = status is JobStatus.PENDING
+        query = job_history.OLDEST_WITH_TEXT if oldest else job_history.NEWEST_WITH_TEXT
+        yield f"text, {status.value}", query, values
     yield "entities", job_history.ENTITIES_NAMED, {"name": "org-7"}
 
 
@@ -80,9 +95,30 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     today = {"today": ago(hours=12), "horizon": ago(days=40), "limit": 8}
     job = {"job_id": 7, "runner_name": "w-7", "limit": 20}
     yield "usage", PageStore.USAGE, part
-    yield "workers", PageStore.WORKERS, {**part, "statuses": None}
-    yield "failed workers", PageStore.WORKERS, {**part, "statuses": ["failed"]}
-    yield "last page of workers", PageStore.WORKERS, {**part, "offset": 49_900, "statuses": None}
+    every = {"statuses": None, "pool": None, "node": None}
+    yield "workers", PageStore.WORKERS, {**part, **every}
+    yield "failed workers", PageStore.WORKERS, {**part, **every, "statuses": ["failed"]}
+    yield "workers of a pool", PageStore.WORKERS, {**part, **every, "pool": "p-7"}
+    yield "workers of a board", PageStore.WORKERS, {**part, **every, "node": "node-7"}
+    yield "last page of workers", PageStore.WORKERS, {**part, **every, "offset": 49_900}
+    turn = {"created_at": LAST, "job_id": 7, "pool": "p-7", "board": "b", "limit": 100}
+    yield "queue of a pool", page_turns.QUEUE, turn
+    yield "pace of a pool", page_turns.PACE, turn
+    yield "queue by reason", PageStore.QUEUE, {}
+    for span in Span:
+        values = {"start": span.start(LAST), "now": LAST, "seconds": int(span.bucket.total_seconds())}
+        yield f"waits of {span.value}", page_charts.WAITS, values
+        yield f"failures of {span.value}", page_charts.FAILURES, values
+    day = {
+        "start": Span.DAY.start(LAST),
+        "now": LAST,
+        "seconds": 900,
+        "width": Span.DAY.bucket,
+        "buckets": 96,
+    }
+    day |= {"nodes": [f"node-{n}" for n in range(100)], "harmless": ["runner_idle"]}
+    yield "days of boards", page_charts.TAKEN, day
+    yield "endings on boards", page_charts.ENDED, day
     yield "boards", PageStore.BOARDS, part
     yield "counts", PageStore.COUNTS, today
     yield "waiting", PageStore.WAITING, today

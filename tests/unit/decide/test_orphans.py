@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.decide.orphans import find_orphans
-from controller.domain.changes import Adopt, AskForPod, Decided, EndPod, Fail, Finish, PodGone
+from controller.domain.changes import (
+    Adopt,
+    AskForPod,
+    Decided,
+    EndPod,
+    EndRunnerThenPod,
+    Fail,
+    Finish,
+    Intend,
+    OwnSecret,
+    PodGone,
+)
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
 from controller.domain.sightings import PodPhase, Unknown
@@ -21,13 +32,11 @@ ENDED: dict[str, Any] = {"status": WorkerStatus.FAILED, "failure_reason": "pod_f
 @given(st.lists(st.sampled_from(list(WorkerStatus)), max_size=20))
 def test_an_unknown_pod_list_never_orphans_the_fleet(statuses: list[WorkerStatus]) -> None:
     fleet = [a_worker(f"w-{number}", status=status) for number, status in enumerate(statuses)]
-    assert find_orphans(a_view(fleet, Unknown("the watch is stale"))) == Decided()
+    assert find_orphans(a_view(fleet, Unknown("the watch is stale"))).changes == ()
 
 
-@pytest.mark.parametrize(("create_rv", "gone"), [(SEEN_UP_TO, True), (SEEN_UP_TO + 1, False), (None, False)])
-def test_a_new_worker_is_not_orphaned_before_the_watch_has_passed_its_pod(
-    create_rv: int | None, gone: bool
-) -> None:
+@pytest.mark.parametrize(("create_rv", "gone"), [(SEEN_UP_TO, True), (SEEN_UP_TO + 1, False)])
+def test_a_new_worker_is_not_orphaned_before_the_watch_has_passed_its_pod(create_rv: int, gone: bool) -> None:
     worker = a_worker(create_rv=create_rv, created_at=ago(59))
     expected = Decided((Fail(NAME, Reason.POD_MISSING), PodGone(NAME, NOW))) if gone else Decided()
     assert find_orphans(a_view([worker])) == expected
@@ -35,14 +44,35 @@ def test_a_new_worker_is_not_orphaned_before_the_watch_has_passed_its_pod(
 
 @pytest.mark.parametrize(("age", "asked"), [(59, ()), (60, (AskForPod(NAME),))])
 def test_after_a_minute_the_api_server_itself_is_asked(age: int, asked: tuple[AskForPod, ...]) -> None:
-    worker = a_worker(create_rv=None, pod_at=None, created_at=ago(age), status=WorkerStatus.PENDING)
+    worker = a_worker(create_rv=SEEN_UP_TO + 1, created_at=ago(age), status=WorkerStatus.PENDING)
     assert find_orphans(a_view([worker])) == Decided(effects=asked)
 
 
 def test_a_404_of_the_api_server_is_believed() -> None:
-    worker = a_worker(create_rv=None, pod_at=None, status=WorkerStatus.PENDING)
+    worker = a_worker(create_rv=SEEN_UP_TO + 1, status=WorkerStatus.PENDING)
     decided = find_orphans(a_view([worker], absent=frozenset({NAME})))
     assert decided.changes == (Fail(NAME, Reason.POD_MISSING), PodGone(NAME, NOW))
+
+
+def test_a_provisioning_that_was_cut_short_is_asked_for_at_once_and_then_undone() -> None:
+    worker = a_worker(create_rv=None, pod_at=None, created_at=NOW, status=WorkerStatus.PENDING)
+    assert find_orphans(a_view([worker])) == Decided(effects=(AskForPod(NAME),))
+    undo = EndRunnerThenPod(
+        NAME, Reason.POD_MISSING, worker.scope, worker.runner_id, pod_seen=False, pod_accepted=False
+    )
+    intent = Decided((Intend(NAME, Reason.POD_MISSING),), (undo,))
+    assert find_orphans(a_view([worker], absent=frozenset({NAME}))) == intent
+
+
+def test_while_such_a_one_is_being_undone_nothing_else_is_decided_on_it() -> None:
+    worker = a_worker(create_rv=None, pod_at=None, status=WorkerStatus.PENDING, ending_reason="pod_missing")
+    assert find_orphans(a_view([worker], absent=frozenset({NAME}))) == Decided()
+
+
+def test_a_pod_that_its_row_does_not_know_of_yet_is_made_the_owner_of_its_secret() -> None:
+    worker, pod = a_worker(create_rv=None, pod_at=None, status=WorkerStatus.PENDING), a_pod()
+    assert find_orphans(a_view([worker], [pod])) == Decided(effects=(OwnSecret(NAME, pod.uid),))
+    assert find_orphans(a_view([worker], [pod], in_flight=frozenset({NAME}))) == Decided()
 
 
 def test_a_worker_that_is_being_provisioned_is_left_alone() -> None:

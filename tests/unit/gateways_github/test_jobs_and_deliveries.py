@@ -117,8 +117,19 @@ async def test_runs_are_read_with_whatever_status_they_have(
     github.answers(answer(200, {"id": 10, "status": None, "conclusion": "startup_failure"}))
     assert await gateway.get_run(ORG, REPO, 10) == RunSighting(10, None, "startup_failure")
     github.answers(answer(200, {"total_count": 1, "workflow_runs": [{"id": 10, "status": "queued"}]}))
-    assert await gateway.list_queued_runs(ORG, REPO) == (RunSighting(10, "queued", None),)
-    assert github.requests[-1].url.params["status"] == "queued"
+    assert await gateway.list_active_runs(ORG, REPO) == (RunSighting(10, "queued", None),)
+    assert [each.url.params.get("status") for each in github.requests[1:]] == ["queued", "in_progress"]
+
+
+@pytest.mark.parametrize(
+    ("head", "foreign"), [({"id": 5}, False), ({"id": 6}, True), (None, True)], ids=["own", "fork", "deleted"]
+)
+async def test_a_run_whose_head_is_another_repository_is_foreign(
+    github: ScriptedGitHub, gateway: GitHubGateway, head: dict[str, int] | None, foreign: bool
+) -> None:
+    run = {"id": 10, "status": "queued", "event": "pull_request", "repository": {"id": 5}}
+    github.answers(answer(200, run | {"head_repository": head}))
+    assert (await gateway.get_run(ORG, REPO, 10)).foreign is foreign
 
 
 async def test_an_installation_is_read_with_its_permissions(

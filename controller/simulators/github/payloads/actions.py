@@ -6,6 +6,8 @@ from controller.simulators.github.payloads.forms import HTML, maybe_stamp, node_
 from controller.simulators.github.payloads.repositories import repository
 from controller.simulators.github.state import Account, Job, Json, Run, Runner, RunnerGroup
 
+FORKS = 500_000_000  # added to the id of a repository: the id of a fork of it
+
 
 def job(api: str, item: Job, *, absent_is_zero: bool = False) -> Json:
     """A job, for REST and webhooks alike."""
@@ -102,7 +104,7 @@ def workflow_run(api: str, item: Run) -> Json:
             "committer": {"name": "Ada", "email": "ada@example.com"},
         },
         "repository": home,
-        "head_repository": home,
+        "head_repository": {**home, "id": item.repository.id + FORKS, "fork": True} if item.fork else home,
     }
 
 

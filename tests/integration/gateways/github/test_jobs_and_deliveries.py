@@ -30,7 +30,7 @@ async def test_runs_are_read_one_by_one_or_those_that_are_queued(world: World) -
     world.sim.end_run(ended.id, "cancelled")
     seen = await world.gateway.get_run(world.acme, "acme/widgets", ended.id)
     assert (seen.status, seen.conclusion) == ("completed", "cancelled")
-    queued = await world.gateway.list_queued_runs(world.acme, "acme/widgets")
+    queued = await world.gateway.list_active_runs(world.acme, "acme/widgets")
     assert [each.run_id for each in queued] == [waiting.id]
 
 

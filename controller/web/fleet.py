@@ -1,0 +1,77 @@
+"""Boards put together by type, with the pools that use them and what waits there; and what does not fit together."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from controller.domain.pages import BoardRow, HoldRow, WaitingGroup
+from controller.settings import Pool
+from controller.web.shown import Shown, show_board
+
+STATES = ("busy", "free", "held", "cordoned", "tainted", "not_ready", "unreachable", "no_resource")
+
+
+def show_boards(
+    rows: Iterable[BoardRow],
+    pools: Iterable[Pool],
+    holds: tuple[HoldRow, ...],
+    now: datetime,
+    *,
+    sees_private: bool,
+) -> list[Shown]:
+    """Boards with the pools that each serves."""
+    serving: dict[str, list[str]] = {}
+    for pool in pools:
+        serving.setdefault(pool.board, []).append(pool.name)
+    return [
+        show_board(row, serving.get(row.board or "", ()), holds, now, sees_private=sees_private)
+        for row in rows
+    ]
+
+
+def grouped(boards: Iterable[Shown], queue: Mapping[str, Shown] | None = None) -> list[Shown]:
+    """Boards of one type together: how many are in which state, and what waits for them."""
+    groups = []
+    for board, found in groupby(boards, key=lambda row: row["board"]):
+        tiles = list(found)
+        counts = Counter(tile["state"] for tile in tiles)
+        known = [state for state in STATES if counts[state]]
+        states = [(state, counts[state]) for state in (*known, *sorted(counts.keys() - set(STATES)))]
+        waiting = [queue[pool] for pool in tiles[0]["pools"] if queue and pool in queue]
+        groups.append(
+            {
+                "board": board,
+                "pools": tiles[0]["pools"],
+                "tiles": tiles,
+                "states": states,
+                "waiting": sum(one["jobs"] for one in waiting),
+                "oldest_wait_seconds": max((one["oldest_wait_seconds"] for one in waiting), default=None),
+            }
+        )
+    return groups
+
+
+def queue_by_pool(groups: Iterable[WaitingGroup], now: datetime) -> dict[str, Shown]:
+    """How much waits in each pool, and for how long at most."""
+    found: dict[str, Shown] = {}
+    for group in groups:
+        pool = found.setdefault(group.pool or "", {"jobs": 0, "oldest_wait_seconds": 0})
+        pool["jobs"] += group.jobs
+        waited = max(0, round((now - group.oldest_at).total_seconds()))
+        pool["oldest_wait_seconds"] = max(pool["oldest_wait_seconds"], waited)
+    return found
+
+
+def queue_by_reason(groups: Iterable[WaitingGroup]) -> list[Shown]:
+    """How many jobs wait for which reason, the commonest first; None: nobody has looked at them yet."""
+    counts: Counter[str | None] = Counter()
+    for group in groups:
+        counts[group.reason] += group.jobs
+    return [{"reason": reason, "jobs": jobs} for reason, jobs in counts.most_common()]
+
+
+def without_boards(pools: Sequence[Pool], boards: Iterable[BoardRow]) -> list[Pool]:
+    """Pools that no node was ever seen for: a typing mistake, or a board that is not joined yet."""
+    seen = {row.board for row in boards}
+    return [pool for pool in pools if pool.board not in seen]

@@ -1,0 +1,56 @@
+"""Reserved names are unique, and no state ever goes back."""
+
+import re
+
+from controller.domain.jobs import Entity, EntityType
+from controller.domain.reservations import Reservation, Reserved
+from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.intake import Intake
+from controller.gateways.postgres.leader import Leadership
+from controller.gateways.postgres.workers import WorkerStore
+from tests.clocks import EPOCH
+from tests.integration.postgres.queries import rows
+from tests.integration.postgres.test_plans import statements
+from tests.payloads import CATALOGUE, JOB_ID, LABELS, a_delivery
+
+ENTITY = Entity(5, "example-org", EntityType.ORGANIZATION)
+
+
+def an_order(name: str, max_workers: int | None = None) -> Reservation:
+    return Reservation(name, ENTITY, "111", 31, LABELS, "scw-em-rv1", "image", JOB_ID, None, max_workers)
+
+
+async def leading(database: Database) -> int:
+    await Intake(database, CATALOGUE).take(a_delivery(), known_app=True, allowed=True, now=EPOCH)
+    leadership = Leadership(database, "test")
+    assert await leadership.acquire(EPOCH)
+    assert leadership.epoch is not None
+    return leadership.epoch
+
+
+async def test_a_name_that_is_taken_is_told_apart_from_one_that_was_written(database: Database) -> None:
+    epoch, workers = await leading(database), WorkerStore(database)
+    first = await workers.reserve([an_order("one")], epoch, EPOCH)
+    assert first == Reserved(frozenset({"one"}), frozenset())
+    again = await workers.reserve([an_order("one"), an_order("two")], epoch, EPOCH)
+    assert again == Reserved(frozenset({"two"}), frozenset({"one"}))
+    assert len(await rows(database, "SELECT name FROM workers")) == 2
+
+
+async def test_the_cap_is_checked_again_where_the_row_is_written(database: Database) -> None:
+    epoch, workers = await leading(database), WorkerStore(database)
+    done = await workers.reserve([an_order(name, 2) for name in ("one", "two", "three")], epoch, EPOCH)
+    assert done == Reserved(frozenset({"one", "two"}), frozenset())
+
+
+def test_every_update_of_a_status_names_the_allowed_earlier_ones() -> None:
+    moving = {name: text for name, text in statements() if re.search(r"SET[^;]*\bstatus = ", text)}
+    assert len(moving) >= 6
+    guarded = re.compile(r"WHERE.*\bstatus (= '(pending|running)'|IN \('pending', 'running'\))", re.S)
+    # SEE_POD moves a status only inside CASE WHEN status = 'pending'.
+    bare = [
+        name
+        for name, text in moving.items()
+        if not guarded.search(text) and "WHEN status = 'pending'" not in text
+    ]
+    assert bare == []

@@ -1,0 +1,67 @@
+"""How a worker is ended that would not end by itself, through the whole system."""
+
+from pathlib import Path
+
+from controller.simulators.cluster import Behaviour
+from tests.systems import System, a_pool, a_system
+
+POOLS = [a_pool("rv1")]
+
+
+async def failed_workers(system: System) -> list[dict[str, object]]:
+    return await system.rows(
+        "SELECT name, failure_reason, failure_info FROM workers WHERE status = 'failed' ORDER BY created_at"
+    )
+
+
+async def test_a_runner_that_never_comes_online_gets_the_deadline_and_its_job_another_worker(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(hang=True))
+        ids = system.queue("acme/widgets", "rv1")
+        for _ in range(40):
+            await system.step(10)
+            if await failed_workers(system):
+                break
+        system.cluster.set_board_behaviour("rv1-1", Behaviour())
+        await system.until(system.finished(ids))
+        (failed, *_) = await failed_workers(system)
+        assert failed["failure_reason"] == "runner_never_registered"
+        assert failed["failure_info"]
+        (pod,) = [each for each in system.cluster.pods() if each["metadata"]["name"] == failed["name"]]
+        assert pod["spec"]["activeDeadlineSeconds"] == 1
+        assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "DeadlineExceeded")
+        assert system.github.sim.ledger.runner(str(failed["name"])).removed_why == "deleted"
+
+
+async def test_a_runner_that_github_calls_busy_is_left_alone(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(hang=True))
+        system.github.sim.faults.add(
+            operation="actions/delete-self-hosted-runner-from-org", status=422, times=None
+        )
+        system.queue("acme/widgets", "rv1")
+        for _ in range(20):
+            await system.step(30)
+        assert await failed_workers(system) == []
+        (pod,) = system.cluster.pods()
+        assert pod["spec"]["activeDeadlineSeconds"] > 1
+        refusals = await system.rows("SELECT 1 FROM events WHERE kind = 'worker.kill_refused'")
+        assert len(refusals) > 1  # and tried again in later iterations
+
+
+async def test_a_worker_on_a_dead_board_is_failed_its_pod_forced_away_and_its_runner_cleaned_up(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
+        system.queue("acme/widgets", "rv1", seconds=3600)
+        await system.turn()
+        (pod,) = system.cluster.pods()
+        name = pod["metadata"]["name"]
+        system.cluster.cut_power("rv1-1")
+        ledger = system.github.sim.ledger
+        await system.until(lambda: ledger.runner(name).removed_at is not None, seconds=20)
+        (failed, *_) = await failed_workers(system)
+        assert (failed["name"], failed["failure_reason"]) == (name, "node_unreachable")
+        assert name not in [each["metadata"]["name"] for each in system.cluster.pods()]

@@ -1,0 +1,186 @@
+"""Every reason for which a worker ends other than well, brought about and read back: row, info, event, metric."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from controller.simulators.cluster import Behaviour
+from tests.integration.system.reading import any_failed, failed_worker, step_until
+from tests.systems import System, a_pool, a_system
+
+ONE_BOARD: dict[str, Any] = {"pools": [a_pool("rv1")], "boards": {"rv1": 1}}
+BOARD = "rv1-1"
+
+
+def the_pod(system: System, name: str) -> dict[str, Any] | None:
+    return next((pod for pod in system.cluster.pods() if pod["metadata"]["name"] == name), None)
+
+
+def still_registered(system: System, name: str) -> bool:
+    return any(r.name == name and r.removed_at is None for r in system.github.sim.ledger.runners())
+
+
+async def test_runner_never_registered(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(hang=True))
+        system.queue("acme/widgets", "rv1")
+        for _ in range(6):
+            await system.step(20)
+        assert await system.statuses("workers") == {"running": 1}  # offline, but for less than the timeout
+        await step_until(system, any_failed(system))
+        row = await failed_worker(system, "runner_never_registered")
+        pod = the_pod(system, row["name"])
+        assert pod is not None  # its logs stay: it got a deadline and was not deleted
+        assert pod["spec"]["activeDeadlineSeconds"] == 1
+        assert "runner_never_registered" in pod["metadata"]["annotations"].values()
+        assert row["failure_info"]["collected_at"]
+        assert not still_registered(system, row["name"])
+
+
+async def test_pod_stuck_pending_on_an_image_that_cannot_be_pulled(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(fail_to_pull="*"))
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(50)
+        assert await system.statuses("workers") == {"pending": 1}
+        await step_until(system, any_failed(system), 10)
+        row = await failed_worker(system, "pod_stuck_pending")
+        (container,) = row["failure_info"]["containers"]
+        assert "ImagePull" in str(container)
+        assert row["failure_info"]["events"]
+        assert not still_registered(system, row["name"])
+
+
+async def test_an_invalid_image_name_fails_at_once_and_is_given_up_after_three(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1") | {"image": "NOT an image"}], boards={"rv1": 4}
+    ) as system:
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(5)
+        assert await any_failed(system)()
+        for _ in range(12):
+            await system.step(60)
+        (job,) = await system.rows("SELECT mark, attempts, own_faults, skip_reason, last_failure FROM jobs")
+        assert (job["mark"], job["own_faults"], job["last_failure"]) == ("gave_up", 3, "pod_stuck_pending")
+        assert await system.statuses("workers") == {"failed": 3}
+        system.github.sim.cancel_job(job_id)
+        await system.step()
+        assert await system.statuses() == {"completed": 1}  # GitHub is the truth, mark or not
+
+
+async def test_runner_idle(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        for _ in range(20):
+            await system.step(30)
+        assert await system.statuses("workers") == {"running": 1}
+        await step_until(system, any_failed(system), 30)
+        row = await failed_worker(system, "runner_idle")
+        assert row["idle_since"] is not None
+        assert not still_registered(system, row["name"])
+        assert await system.rows("SELECT 1 FROM holds") == []  # nobody's habits close a pool
+
+
+async def test_pod_stuck_after_job(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(never_exits=True))
+        ids = system.queue("acme/widgets", "rv1")
+        await system.until(system.finished(ids))
+        await system.step(290)
+        assert await system.statuses("workers") == {"running": 1}
+        await step_until(system, any_failed(system))
+        row = await failed_worker(system, "pod_stuck_after_job")
+        await system.step(5)
+        pod = the_pod(system, row["name"])
+        assert pod is not None
+        assert (pod["status"]["phase"], pod["status"]["reason"]) == ("Failed", "DeadlineExceeded")
+        assert await system.statuses() == {"completed": 1}
+
+
+async def test_node_unreachable(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.queue("acme/widgets", "rv1", seconds=3600)
+        await system.turn()
+        await system.step(10)
+        system.cluster.kill_kubelet(BOARD)
+        await step_until(system, any_failed(system))
+        row = await failed_worker(system, "node_unreachable")
+        assert row["failure_info"]["node"] == BOARD
+        assert the_pod(system, row["name"]) is None  # force-deleted: no kubelet will ever say that it ended
+        assert await system.rows("SELECT 1 FROM holds") == []
+
+
+async def test_pod_missing(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        (pod,) = system.cluster.pods()
+        await system.controller.cluster.force_delete_pod(pod["metadata"]["name"])
+        await system.turn()
+        row = await failed_worker(system, "pod_missing")
+        assert row["pod_ended_at"] is not None
+
+
+async def test_pod_failed(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3))
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(5)
+        row = await failed_worker(system, "pod_failed")
+        assert row["failure_info"]["exit_code"] == 3
+        assert "fatal: exiting with code 3" in row["failure_info"]["log_tail"]
+        assert row["node"] == BOARD
+
+
+async def test_provision_failed(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.faults.add(operation="create pods", status=403, times=1)
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        row = await failed_worker(system, "provision_failed")
+        assert row["failure_info"]["error"] == "ClusterForbidden"
+        assert not still_registered(system, row["name"])
+
+
+async def test_runner_removed(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.github.sim.behaviour.remove_idle_after = timedelta(minutes=5)
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        await step_until(system, any_failed(system), 30)
+        row = await failed_worker(system, "runner_removed")
+        assert row["online_at"] is not None
+        assert await system.rows("SELECT 1 FROM holds") == []
+
+
+async def test_no_job_ran(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=0))
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(40)
+        assert await system.statuses("workers") == {"running": 1}  # its `in_progress` might still come
+        await step_until(system, any_failed(system))
+        row = await failed_worker(system, "no_job_ran")
+        assert row["failure_info"]["exit_code"] == 0
+
+
+async def test_runner_version_refused(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.github.sim.refuse_runner_versions("acme", "9.0.0")
+        system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(5)
+        row = await failed_worker(system, "runner_version_refused")
+        assert row["failure_info"]["exit_code"] == 7
+        assert "deprecated" in row["failure_info"]["log_tail"]
+        (hold,) = await system.rows("SELECT scope, target FROM holds")
+        assert hold == {"scope": "pool", "target": "rv1"}

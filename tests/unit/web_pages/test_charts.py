@@ -1,0 +1,48 @@
+"""Charts: what is measured is drawn where it belongs, and what is not measured is not drawn."""
+
+from datetime import timedelta
+
+import pytest
+
+from controller.domain.charts import BoardDay, Charts, FailurePoint, PoolPoint, Span, WaitPoint
+from controller.web.charts import ceiling, draw_charts, line, strip
+from tests.clocks import EPOCH as NOW
+
+
+@pytest.mark.parametrize("span", list(Span))
+def test_now_lies_in_the_last_bucket(span: Span) -> None:
+    for moment in (NOW, NOW + timedelta(minutes=7, seconds=13)):
+        last = span.start(moment) + span.bucket * (span.buckets - 1)
+        assert last <= moment < last + span.bucket
+
+
+def test_a_line_breaks_where_nothing_was_measured() -> None:
+    assert line([0, 5, None, 10], 10) == "M0.5 100L1.5 50M3 0L4 0"
+    assert line([None, None], 10) == ""
+
+
+@pytest.mark.parametrize(("values", "top"), [([], 1), ([0.5], 1), ([1.1], 2), ([100], 100), ([101], 200)])
+def test_the_upper_edge_is_the_next_round_number(values: list[float], top: float) -> None:
+    assert ceiling(values, (1, 2, 4, 10, 100)) == top
+
+
+def test_a_boards_day_is_as_high_as_it_was_busy() -> None:
+    assert strip(BoardDay("n", (0.0, 1.0, 0.25))) == "M1 100V0h1V100zM2 100V75h1V100z"
+
+
+def test_four_charts_say_in_words_what_they_show() -> None:
+    points = (PoolPoint("fast", 95, 3.0, 0.5), PoolPoint("gone", 94, 1.0, None))
+    waits = (WaitPoint(95, 7, timedelta(seconds=12), timedelta(seconds=50)),)
+    failures = (FailurePoint(95, "pod_failed", 2), FailurePoint(95, "pod_missing", 1))
+    charts = draw_charts(Charts(Span.DAY, Span.DAY.start(NOW), points, waits, failures), ["fast"])
+    assert [chart.key for chart in charts] == ["queue", "waits", "utilisation", "failures"]
+    assert [(one.name, one.last) for one in charts[0].series] == [("fast", "3"), ("gone", "1")]
+    assert charts[1].summary == "Wait until start, last 24h: now median 12s, 95 % 50s; highest 50s."
+    assert charts[2].tips[-1] == "fast 50 %"
+    assert charts[3].tips[-2:] == ("no failure", "pod failed 2 · pod missing 1")
+    assert charts[3].top == "4"
+
+
+def test_empty_charts_say_so() -> None:
+    charts = draw_charts(Charts(Span.WEEK, Span.WEEK.start(NOW)), [])
+    assert all(chart.empty for chart in charts)
