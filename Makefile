@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench screenshots lock clean
+.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench screenshots chart chart-schema image \
+	lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +31,19 @@ check: setup ## lint, formatting, types, layers
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports
+
+chart: setup ## the chart, the alerts and the image: rendered, evaluated, installed on a real API server
+	$(BIN)/python -m hack.run_tests chart
+
+chart-schema: setup ## write the chart's values.schema.json anew after a change of its values or of the settings
+	$(BIN)/python -m hack.chart_schema
+
+# The first of these that there is; `make CONTAINERS=podman image` to choose.
+CONTAINERS ?= $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool)),$(tool))))
+IMAGE ?= switchboard:dev
+image: ## the program's image, as IMAGE=repository:tag, with docker, podman or buildah
+	@test -n "$(CONTAINERS)" || { echo "docker, podman or buildah is needed to build an image" >&2; exit 1; }
+	$(CONTAINERS) build --file deploy/Dockerfile --tag $(IMAGE) .
 
 e2e: setup ## the tests on a real cluster, at full size; the first time its programs are built (10 to 20 minutes)
 	SWITCHBOARD_E2E_FULL=1 $(BIN)/python -m hack.run_tests e2e

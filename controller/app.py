@@ -50,6 +50,7 @@ from controller.gateways.postgres.stuck import StuckStore
 from controller.gateways.postgres.unheard import UnheardStore
 from controller.gateways.postgres.workers import WorkerStore
 from controller.ports import Clock, Random
+from controller.reconcile.advertise import Advertise, withdraw_slots
 from controller.reconcile.auth_watch import AuthWatch
 from controller.reconcile.beside import Beside
 from controller.reconcile.boards import BoardWatch
@@ -72,6 +73,7 @@ from controller.reconcile.sync_jobs import SyncJobs
 from controller.reconcile.sync_workers import SyncWorkers
 from controller.settings import File, Settings
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.explain_text import describe_explanation
@@ -126,7 +128,7 @@ async def serve(
     async with AsyncExitStack() as stack:
         database = await _open(stack, settings, settings.file.database.max_connections)
         await _wait_for_schema(database, world.clock, stop)
-        intake = Intake(database, settings.file.catalogue)
+        intake = Intake(database, settings.file.catalogue, Milestones(metrics).note)
         routes: list[BaseRoute] = []
         handlers: dict[Any, Any] = {}
         loop: Loop | None = None
@@ -220,6 +222,7 @@ async def open_controller(
         def held() -> frozenset[str]:
             return demand.held
 
+        advertise = Advertise(file, cluster, beside)
         boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
         heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, held, clock, file.catalogue)
         prune = Prune(file.retention, RetentionStore(database), clock, beside)
@@ -246,6 +249,7 @@ async def open_controller(
             Step("schedules", schedules.run),
             Step("demand_match", demand.run),
             Step("boards", boards.run),
+            Step("advertise", advertise.run),
             Step("heartbeats", heartbeats.run),
             Step("prune", prune.run),
         ]
@@ -298,7 +302,7 @@ async def github_of(
         outside.heard(seen.operation, seen.installation_id, seen.code)
         metrics.github_requests_total.labels(seen.operation, seen.code).inc()
         if seen.installation_id is not None and seen.remaining is not None:
-            metrics.github_rate_limit_remaining.labels(str(seen.installation_id)).set(seen.remaining)
+            metrics.budgets.see(seen.installation_id, seen.remaining, clock.now())
 
     group = RunnerGroup(
         file.runner_group, file.github.runner_group_visibility, file.github.allow_public_repositories
@@ -371,6 +375,16 @@ async def migrate_database(settings: Settings, *, wait: bool) -> int:
             await clock.sleep(DATABASE_RETRY)
     applied = await migrate(database, clock.now())
     print("\n".join(f"applied {name}" for name in applied) or "nothing to apply")
+    return 0
+
+
+async def withdraw_boards(settings: Settings, world: World | None = None) -> int:
+    """Take every slot off the boards that a controller has offered with `boards.advertise`."""
+    async with _cluster(settings.file, world or World(), lambda: None) as cluster:
+        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
+            await cluster.synced()
+        names = await withdraw_slots(cluster)
+    print("\n".join(f"withdrawn from {name}" for name in names) or "no board offers a slot of ours")
     return 0
 
 

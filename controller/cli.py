@@ -53,6 +53,10 @@ def _parser() -> argparse.ArgumentParser:
     explain = _command(commands, "explain", "why a job is not running", _explain)
     explain.add_argument("job", metavar="JOB", help="the job's id, or its address on GitHub")
     _command(commands, "doctor", "check everything that must be right before a job can run", _doctor)
+    boards = _command(commands, "boards", "what the controller wrote onto the boards' nodes", _boards)
+    boards.add_argument(
+        "--withdraw", action="store_true", required=True, help="take the slots of boards.advertise off again"
+    )
     demo = _command(commands, "demo", "the whole system on embedded parts", _demo)
     demo.add_argument("--speed", type=_speed, default=10.0, help="how many times as fast (default 10)")
     demo.add_argument("--for", dest="duration", type=_duration, help="end after this long, e.g. 60s")
@@ -68,7 +72,7 @@ def _command(
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=what, description=what)
     command.add_argument("--config", type=Path, metavar="FILE", help="settings (else $SWITCHBOARD_CONFIG)")
-    default = "console" if name in ("plan", "demo", "migrate", "explain", "doctor") else "json"
+    default = "console" if name in ("plan", "demo", "migrate", "explain", "doctor", "boards") else "json"
     command.add_argument("--log-format", choices=("json", "console"), default=default)
     command.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     command.set_defaults(run=run)
@@ -115,6 +119,10 @@ async def _explain(given: argparse.Namespace) -> int:
 
 async def _doctor(given: argparse.Namespace) -> int:
     return await run_doctor(_settings(given, DATABASE))
+
+
+async def _boards(given: argparse.Namespace) -> int:
+    return await app.withdraw_boards(_settings(given, frozenset()))
 
 
 async def _demo(given: argparse.Namespace) -> int:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from hack.chromium import chromium_missing
 from hack.cluster.client import cannot_start, given_kubeconfig, prepare
-from hack.cluster.programs import CannotBuild
+from hack.cluster.programs import CannotBuild, cannot_have, program
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
+CHART_TOOLS = ("helm", "promtool")
 
 
 def embedded_postgres_missing() -> str | None:
@@ -38,6 +39,19 @@ def cluster_missing() -> str | None:
     return embedded_postgres_missing() or _built(boards=True)
 
 
+def chart_tools_missing() -> str | None:
+    """What is missing to render, evaluate and install what the chart holds, if anything."""
+    missing = cannot_have(*CHART_TOOLS) or _built(boards=False)
+    if missing is not None:
+        return missing
+    try:
+        for name in CHART_TOOLS:
+            program(name)
+    except CannotBuild as error:
+        return str(error)
+    return None
+
+
 def _built(*, boards: bool) -> str | None:
     missing = cannot_start(boards=boards, kwok=boards)
     if missing is not None:
@@ -57,6 +71,7 @@ def browser_missing() -> str | None:
 # Tiers that are not named here need nothing.
 PARTS: dict[str, Callable[[], str | None]] = {
     "browser": browser_missing,
+    "chart": chart_tools_missing,
     "integration": embedded_postgres_missing,
     "e2e": cluster_missing,
 }

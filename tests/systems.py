@@ -21,6 +21,7 @@ from controller.settings import File, Settings, parse_file
 from controller.simulators.cluster import ClusterSimulator, RunnerProgram
 from controller.simulators.github import JobSpec
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 from controller.web.webhook import Receiver, webhook_routes
 from tests.clocks import ManualClock
 from tests.postgres import opened
@@ -133,6 +134,7 @@ async def a_system(
     clock, metrics = ManualClock(), Metrics()
     async with AsyncExitStack() as stack:
         github = await stack.enter_async_context(a_github(clock))
+        more["boards"] = {"advertise": more.pop("advertise", False)}  # `boards` says something else here
         settings = settings_for(github, database_url, pools, more)
         cluster = ClusterSimulator(clock, random.Random(3), token="cluster-token")
         cluster.default_program = RunnerProgram(github.base_url, "2.335.0")
@@ -144,7 +146,7 @@ async def a_system(
         kubeconfig = directory / "kubeconfig"
         kubeconfig.write_text(cluster.kubeconfig(cluster_url), encoding="utf-8")
         database = await stack.enter_async_context(opened(database_url))
-        intake = Intake(database, settings.file.catalogue)
+        intake = Intake(database, settings.file.catalogue, Milestones(metrics).note)
         receiver = Receiver(intake, settings, clock, metrics)
         hook = await stack.enter_async_context(serving(Starlette(routes=webhook_routes(receiver))))
         github.sim.webhook_url = f"{hook}/webhook"

@@ -71,6 +71,8 @@ class Node:
     unreachable: bool
     slots: int  # allocatable of the extended resource
     taints: tuple[tuple[str, str, str], ...] = ()  # key, value, effect
+    capacity: int = 0  # of the extended resource; the kubelet makes it allocatable
+    advertised: bool = False  # whether that capacity was written by us
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Worker:
     failure_info: dict[str, Any] | None = None
     job_id: int | None = None
     job_status: JobStatus | None = None
+    job_started_at: datetime | None = None
     job_ended_at: datetime | None = None
 
     @property

@@ -221,6 +221,14 @@ class Cluster(Protocol):
         """Delete; gone already is fine."""
         ...
 
+    async def offer_slot(self, node: str) -> None:
+        """Write one slot into the node's capacity, and that it was us; a node that is gone is fine."""
+        ...
+
+    async def withdraw_slot(self, node: str) -> None:
+        """Take the slot that was offered off the node again; a node that is gone is fine."""
+        ...
+
     async def report(self, name: str) -> PodReport:
         """Collect exits, the last log lines (redacted by the caller) and events of a pod."""
         ...

@@ -93,7 +93,7 @@ class DemandMatch:
             fair=self._file.scheduling == "fair",
             floors=floors,
         )
-        self._gauges.show(seen, now)
+        self._gauges.show(seen, situation.slots, now)
         return match_demand(situation), probes, held
 
     def _funds(self, seen: Supply, now: datetime) -> dict[int, Funds]:

@@ -3,8 +3,10 @@
 from collections import Counter
 from datetime import datetime
 
-from controller.domain.holds import Holds
+from controller.decide.capacity import BoardState, SlotMap, Toleration
+from controller.domain.holds import Holds, HoldWhy
 from controller.domain.jobs import Job
+from controller.domain.sightings import Unknown
 from controller.domain.supply import Supply
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
@@ -15,10 +17,13 @@ class Gauges:
 
     def __init__(self, file: File, metrics: Metrics) -> None:
         self._pools = [pool.name for pool in file.pools]
+        self._catalogue = file.catalogue
         self._metrics = metrics
 
-    def show(self, seen: Supply, now: datetime) -> None:
-        """Set the gauges to what the rows say."""
+    def show(self, seen: Supply, slots: SlotMap | Unknown, now: datetime) -> None:
+        """Set the gauges to what the rows and the boards say; boards that cannot be seen have no number."""
+        self._metrics.budgets.forget_unused(now)
+        self._show_boards(slots)
         self._metrics.jobs.labels("pending").set(len(seen.jobs))
         self._metrics.jobs.labels("running").set(seen.running)
         self._metrics.skips.clear()
@@ -29,8 +34,19 @@ class Gauges:
             self._metrics.queue_oldest_seconds.labels(pool).set(_oldest(seen.jobs, pool, now))
             for status in ("pending", "running"):
                 self._metrics.workers.labels(status, pool).set(live[(status, pool)])
-        for kind, count in _kinds(seen.holds, now).items():
-            self._metrics.holds.labels(kind).set(count)
+        held = _kinds(seen.holds, now)
+        for why in HoldWhy:
+            self._metrics.holds.labels(why.value).set(held[why.value])
+
+    def _show_boards(self, slots: SlotMap | Unknown) -> None:
+        if isinstance(slots, Unknown):
+            self._metrics.board_slots.clear()
+            return
+        for pool in self._catalogue.pools:
+            tolerations = [Toleration.of(raw) for raw in pool.tolerations]
+            states = slots.boards(pool.selector, tolerations).states
+            for state in BoardState:
+                self._metrics.board_slots.labels(pool.name, state.value).set(states.get(state, 0))
 
 
 def _oldest(jobs: tuple[Job, ...], pool: str, now: datetime) -> float:

@@ -35,6 +35,7 @@ from controller.ports import Clock, Cluster, GitHub, JitRunner, Random, Workers
 from controller.reconcile.beside import Beside
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 from controller.telemetry.redaction import redact
 
 log = structlog.get_logger()
@@ -75,6 +76,7 @@ class Provisioner:
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
+        self._milestones = Milestones(metrics)
         self._beside = beside
         self._places = asyncio.Semaphore(file.limits.provision_concurrency)
 
@@ -157,7 +159,7 @@ class Provisioner:
         log.info("worker.provisioned", worker=name, pool=ordered.step.pool.name, job_id=need.job_id)
 
     def _stage(self, stage: str, since: datetime, until: datetime) -> None:
-        self._metrics.provision_seconds.labels(stage).observe(max(0.0, (until - since).total_seconds()))
+        self._milestones.stage(stage, since, until)
 
     async def _remove_runner(self, ordered: _Ordered, runner_id: int | None) -> None:
         """Best effort: what stays behind is found by GitHubCleanup, since its row will have ended."""

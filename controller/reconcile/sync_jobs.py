@@ -21,7 +21,8 @@ from controller.decide.jobs import (
     needs_run,
     put_off,
 )
-from controller.domain.changes import Complete, FailJob, Hear, JobChange, PutOff
+from controller.decide.milestones import reached_by_repair
+from controller.domain.changes import Hear, JobChange, PutOff
 from controller.domain.constants import GONE_EVERY
 from controller.domain.jobs import Job
 from controller.domain.sightings import JobSighting
@@ -31,6 +32,7 @@ from controller.reconcile.beside import Beside
 from controller.reconcile.queued_sweep import Siblings
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 
 log = structlog.get_logger()
 
@@ -58,7 +60,7 @@ class SyncJobs:
         self._github = github
         self._siblings = siblings
         self._clock = clock
-        self._metrics = metrics
+        self._milestones = Milestones(metrics)
         self._beside = beside
         self._places = asyncio.Semaphore(AT_ONCE)
 
@@ -81,12 +83,12 @@ class SyncJobs:
         round_ = _Round(epoch)
         for look in await asyncio.gather(*(self._look(jobs, round_) for jobs in runs.values())):
             changes.extend(look)
+        asked = {job.job_id: job for job in due}
         applied = await self._jobs.apply(changes, epoch, self._clock.now())
         for moved in applied:
             log.info("job.repaired", job_id=moved.job_id, change=type(moved).__name__)
-            if isinstance(moved, Complete | FailJob):
-                conclusion = moved.conclusion if isinstance(moved, Complete) else moved.reason.value
-                self._metrics.jobs_finished_total.labels(_pool(due, moved.job_id), conclusion or "").inc()
+            for milestone in reached_by_repair(asked[moved.job_id], moved):
+                self._milestones.note(milestone)
         return bool(applied) or round_.learnt > 0 or _released(due, changes)
 
     def _resting(self, job: Job) -> JobChange | None:
@@ -184,7 +186,3 @@ def _released(due: Sequence[Job], changes: Sequence[JobChange]) -> bool:
     """Whether a job that had waited for an approval is demand now."""
     waited = {job.job_id for job in due if not job.confirmed}
     return any(isinstance(each, Hear) and each.confirmed and each.job_id in waited for each in changes)
-
-
-def _pool(jobs: Sequence[Job], job_id: int) -> str:
-    return next((job.pool or "" for job in jobs if job.job_id == job_id), "")

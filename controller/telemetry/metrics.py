@@ -6,6 +6,8 @@ Gauges of state are set by the leader only; `clear_state` empties them when it s
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from controller.telemetry.budgets import BudgetGauge
+
 PREFIX = "switchboard"
 KNOWN_EVENTS = frozenset({"workflow_job", "installation", "installation_repositories", "ping"})
 
@@ -35,7 +37,9 @@ class Metrics:
             "queue_oldest_seconds", "Age of the oldest pending job of each pool.", "pool"
         )
         self.skips = self._gauge("skips", "Pending jobs that get no worker now, by reason.", "reason")
-        self.board_slots = self._gauge("board_slots", "Slots of boards, by pool and state.", "pool", "state")
+        self.board_slots = self._gauge(
+            "board_slots", "Boards, each of one slot, by pool and state.", "pool", "state"
+        )
         self.holds = self._gauge("holds", "Pools, entities and boards that are held, by kind.", "kind")
 
         # what happened
@@ -46,7 +50,7 @@ class Metrics:
             "job_wait_seconds", "From queued to started, by pool.", WAITS, "pool"
         )
         self.provision_seconds = self._histogram(
-            "provision_seconds", "From queued to each stage on the way to a started job.", STAGES, "stage"
+            "provision_seconds", "How long each stage on the way to a started job took.", STAGES, "stage"
         )
         self.worker_failures_total = self._counter(
             "worker_failures_total", "Workers that failed, by reason.", "reason"
@@ -73,6 +77,7 @@ class Metrics:
             "Requests left this hour, by installation used in the last hour.",
             "installation",
         )
+        self.budgets = BudgetGauge(self.github_rate_limit_remaining)
 
         # the loop
         self.iteration_seconds = self._histogram(
@@ -102,7 +107,7 @@ class Metrics:
             self.skips,
             self.board_slots,
             self.holds,
-            self.github_rate_limit_remaining,
+            self.budgets,
         ):
             gauge.clear()
 

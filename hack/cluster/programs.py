@@ -61,6 +61,9 @@ SOURCES = {
     "kube-controller-manager": _kubernetes("kube-controller-manager"),
     "kube-scheduler": _kubernetes("kube-scheduler"),
     "kubelet": _kubernetes("kubelet"),
+    "promtool": Source(
+        "prometheus", "github.com/prometheus/prometheus/cmd/promtool", "github.com/prometheus/prometheus"
+    ),
     "kwok": Source(
         "kwok", "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", "sigs.k8s.io/kwok/pkg/consts.Version"
     ),

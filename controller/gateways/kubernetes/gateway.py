@@ -20,6 +20,7 @@ from controller.domain.workers import Adopted
 from controller.errors import ClusterConflict, ClusterError, ClusterNotFound
 from controller.gateways.kubernetes.changes import node_matters, pod_matters
 from controller.gateways.kubernetes.parse import (
+    ADVERTISED,
     EPOCH,
     Raw,
     main_container,
@@ -211,6 +212,24 @@ class KubernetesGateway:
     async def delete_secret(self, name: str) -> None:
         """Delete; gone already is fine."""
         await self._delete(f"delete secret {name}", self._path("secrets", name), {})
+
+    async def offer_slot(self, node: str) -> None:
+        """Write one slot into the node's capacity, and that it was us; a node that is gone is fine."""
+        await self._patch_node(f"offer a slot on {node}", node, "1", self._instance)
+
+    async def withdraw_slot(self, node: str) -> None:
+        """Take the slot that was offered off the node again; a node that is gone is fine."""
+        await self._patch_node(f"withdraw the slot of {node}", node, None, None)
+
+    async def _patch_node(self, what: str, node: str, slots: str | None, who: str | None) -> None:
+        patch = {
+            "metadata": {"annotations": {ADVERTISED: who}},
+            "status": {"capacity": {self._resource: slots}},
+        }
+        try:
+            await self._patch(what, path("nodes", node, "status"), patch)
+        except ClusterNotFound:
+            return
 
     async def report(self, name: str) -> PodReport:
         """Collect exits, the last log lines (redacted by the caller) and events of a pod."""

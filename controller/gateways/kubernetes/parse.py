@@ -11,6 +11,7 @@ from controller.domain.sightings import Node, Pod, PodPhase
 
 Raw = Mapping[str, Any]
 
+ADVERTISED = "riseproject.dev/advertised-by"  # on nodes whose slot we offer; the value is the installation
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -68,6 +69,8 @@ def parse_node(raw: Raw, resource: str) -> Node:
         unreachable=any(key == UNREACHABLE_TAINT for key, _, _ in taints),
         slots=parse_count(_map(status, "allocatable").get(resource)),
         taints=taints,
+        capacity=parse_count(_map(status, "capacity").get(resource)),
+        advertised=ADVERTISED in _map(metadata, "annotations"),
     )
 
 

@@ -5,7 +5,7 @@ Deliveries of one job are taken one after the other, under a lock that ends with
 It writes `jobs` and `events`, never `workers`: the EXCLUSIVE lock of sync_workers must not make a webhook wait.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,8 +13,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from controller.decide.deliveries import preliminary_outcome
+from controller.decide.milestones import reached_by_delivery
 from controller.domain.constants import PENDING_SILENCE, RUNNING_SILENCE
 from controller.domain.deliveries import Delivery, InstallationNotice, JobNotice, OtherNotice, Outcome
+from controller.domain.milestones import Milestone, unnoticed
 from controller.domain.pools import Catalogue
 from controller.gateways.postgres.database import Connection, Database, ring
 
@@ -42,9 +44,12 @@ class Known:
 class Intake:
     """What the receiver and the pull of missed deliveries write."""
 
-    def __init__(self, database: Database, catalogue: Catalogue) -> None:
+    def __init__(
+        self, database: Database, catalogue: Catalogue, note: Callable[[Milestone], None] = unnoticed
+    ) -> None:
         self._database = database
         self._catalogue = catalogue
+        self._note = note
 
     # In this order everywhere: a delivery waits for its own double before it waits for its job.
     ONE_AT_A_TIME = """
@@ -77,7 +82,16 @@ class Intake:
             await self._record(connection, delivery, outcome, now)
             if outcome not in WITHOUT_EFFECT:
                 await ring(connection, self._database.channel)
+        if isinstance(delivery.notice, JobNotice):
+            self._count(delivery.notice, outcome, known, now)
         return outcome
+
+    def _count(self, notice: JobNotice, outcome: Outcome, known: Known, now: datetime) -> None:
+        """After the commit: what was not written is not counted, and a double never comes here."""
+        pool = self._catalogue.serving(notice.labels)
+        ended = known.ended["conclusion"] if known.ended else None
+        for milestone in reached_by_delivery(notice, outcome, pool.name if pool else None, ended, now):
+            self._note(milestone)
 
     # Suspended, let back in or gone: whatever waits there is asked about, so that it ends or goes on.
     LOOK_AT_ALL = """

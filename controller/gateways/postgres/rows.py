@@ -19,12 +19,13 @@ WORKER_COLUMNS = """
     w.image, w.made_for, w.warm_for, w.node, w.group_id, w.runner_id, w.runner_version, w.status, w.ending_reason,
     w.ending_since, w.online_at, w.idle_since, w.not_busy_since, w.read_at, w.heartbeat_at, w.create_rv,
     w.failure_reason, w.failure_info, w.created_at, w.jit_at, w.pod_at, w.running_at, w.pod_ended_at, w.completed_at,
-    b.job_id AS bound_job, b.status AS bound_status, b.completed_at AS bound_ended_at
+    b.job_id AS bound_job, b.status AS bound_status, b.completed_at AS bound_ended_at,
+    b.started_at AS bound_started_at
 """
 
 BINDING = """
     LEFT JOIN LATERAL (
-        SELECT j.job_id, j.status, j.completed_at FROM jobs j
+        SELECT j.job_id, j.status, j.started_at, j.completed_at FROM jobs j
         WHERE j.runner_name = w.name ORDER BY j.started_at DESC NULLS LAST LIMIT 1
     ) b ON true
 """
@@ -97,6 +98,7 @@ def worker_of(row: dict[str, Any]) -> Worker:
         status=WorkerStatus(row["status"]),
         job_id=row["bound_job"],
         job_status=JobStatus(row["bound_status"]) if row["bound_status"] else None,
+        job_started_at=row["bound_started_at"],
         job_ended_at=row["bound_ended_at"],
         **values,
     )

@@ -12,6 +12,7 @@ from controller.domain.views import View
 from controller.domain.workers import Adopted
 from controller.ports import Clock, Cluster, GitHub, LockedWorkers, Workers
 from controller.reconcile.beside import Beside
+from controller.reconcile.stages import Stages
 from controller.reconcile.sync_workers.delete_terminal_pods import delete_terminal_pods
 from controller.reconcile.sync_workers.effects import Effects
 from controller.reconcile.sync_workers.github_cleanup import GitHubCleanup
@@ -22,6 +23,7 @@ from controller.reconcile.sync_workers.runner_lists import RunnerLists
 from controller.reconcile.sync_workers.unreachable_node_check import unreachable_node_check
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
+from controller.telemetry.milestones import Milestones
 
 log = structlog.get_logger()
 
@@ -50,6 +52,7 @@ class SyncWorkers:
         self._clock = clock
         self._metrics = metrics
         self._in_flight = in_flight
+        self._stages = Stages(Milestones(metrics))
         self._cleanup = GitHubCleanup(file.names)
         self._lists = RunnerLists(github, workers, self._limits, self._cleanup.suspects, clock, beside)
         self._effects = Effects(github, cluster, workers, clock, metrics, beside)
@@ -102,6 +105,7 @@ class SyncWorkers:
                 effects.extend(outcome.effects)
             self._metrics.workers_lock_seconds.observe((self._clock.now() - now).total_seconds())
         self._note(decided)
+        self._stages.note(rows)
         begun = self._effects.begin(effects, epoch)
         await self._lists.refresh(rows.values())
         self._sweep_secrets()

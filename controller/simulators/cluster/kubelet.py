@@ -45,15 +45,18 @@ class Kubelet:
             self._take(change.object)
 
     def notice_node(self, node: Json) -> None:
-        """Offer what someone wrote into the node's capacity, as a kubelet does for extended resources."""
+        """Offer what someone wrote into the node's capacity and no more, as a kubelet does for extended resources."""
         status = node.get("status", {})
         offered = {name: value for name, value in (status.get("capacity") or {}).items() if "/" in name}
         allocatable = status.get("allocatable") or {}
-        if not self._acts() or all(allocatable.get(name) == value for name, value in offered.items()):
+        if not self._acts() or {name: v for name, v in allocatable.items() if "/" in name} == offered:
             return
 
         def offer(fresh: Json) -> None:
-            fresh["status"]["allocatable"] = {**(fresh["status"].get("allocatable") or {}), **clone(offered)}
+            own = {
+                name: v for name, v in (fresh["status"].get("allocatable") or {}).items() if "/" not in name
+            }
+            fresh["status"]["allocatable"] = {**own, **clone(offered)}
 
         self.store.change(NODES, ("", self.name), offer)
 

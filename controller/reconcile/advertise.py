@@ -1,0 +1,52 @@
+"""With `boards.advertise`: keeps a slot on every board, beside the loop; and takes all of them off on request."""
+
+import structlog
+
+from controller.decide.advertise import Slots, advertise_slots
+from controller.domain.sightings import Unknown
+from controller.errors import ClusterUnavailable
+from controller.ports import Cluster
+from controller.reconcile.beside import Beside
+from controller.settings import File
+
+log = structlog.get_logger()
+
+
+class Advertise:
+    """One step of the loop."""
+
+    def __init__(self, file: File, cluster: Cluster, beside: Beside) -> None:
+        self._wanted = file.boards.advertise
+        self._label = file.kubernetes.board_label
+        self._cluster = cluster
+        self._beside = beside
+
+    async def run(self, epoch: int) -> None:
+        """Have the nodes written that need it; writing the same again changes nothing, so no epoch is needed."""
+        nodes = self._cluster.nodes()
+        if not self._wanted or isinstance(nodes, Unknown):
+            return
+        slots = advertise_slots(nodes, self._label)
+        if slots.offer or slots.withdraw:
+            self._beside.start("advertise boards", lambda: self._write(slots))
+
+    async def _write(self, slots: Slots) -> bool:
+        """The watch tells the loop when a node has changed, so nobody is woken here."""
+        for name in slots.offer:
+            await self._cluster.offer_slot(name)
+            log.info("board.advertised", node=name)
+        for name in slots.withdraw:
+            await self._cluster.withdraw_slot(name)
+            log.info("board.withdrawn", node=name)
+        return False
+
+
+async def withdraw_slots(cluster: Cluster) -> list[str]:
+    """Take the slots off that were offered by us; the nodes' names."""
+    nodes = cluster.nodes()
+    if isinstance(nodes, Unknown):
+        raise ClusterUnavailable(f"the nodes cannot be read: {nodes.why}")
+    names = sorted(node.name for node in nodes.nodes.values() if node.advertised)
+    for name in names:
+        await cluster.withdraw_slot(name)
+    return names

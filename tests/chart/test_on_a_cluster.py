@@ -1,0 +1,148 @@
+"""The chart on a real API server: accepted whole, installed, changed, rolled back and taken away."""
+
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from hack.cluster.client import Cluster
+from tests.chart.helm import (
+    CHART,
+    NAMESPACE,
+    RELEASE,
+    SCENARIOS,
+    Json,
+    Rendered,
+    run,
+    scenario,
+    values,
+)
+from tests.chart.objects import PLACES, place_of, teach_monitoring
+from tests.contract.cluster.servers import client_of
+from tests.waiting import until
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+PLACE = "installed"  # where it is installed; in NAMESPACE it is only tried
+OWN = {"config": {"kubernetes": {"namespace": f"runners-{uuid.uuid4().hex[:8]}"}}}
+OWN_LIST = f"app.kubernetes.io/instance={RELEASE}"
+
+
+@pytest.fixture
+async def admin(cluster: Cluster) -> AsyncIterator[httpx.AsyncClient]:
+    """The API server in the eyes of an administrator, who has made the namespace and knows the operator."""
+    async with client_of(cluster.kubeconfig) as client:
+        await teach_monitoring(client)
+        for namespace in (NAMESPACE, PLACE):
+            await make_namespace(client, namespace, RESTRICTED)
+        yield client
+
+
+async def make_namespace(client: httpx.AsyncClient, name: str, labels: dict[str, str]) -> None:
+    body = {"metadata": {"name": name, "labels": labels}}
+    assert (await client.post("/api/v1/namespaces", json=body)).status_code in (201, 409)
+
+    async def has_account() -> bool:
+        answer = await client.get(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+        return answer.status_code == 200
+
+    await until(has_account)
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+async def test_the_api_server_accepts_every_object(path: Path, admin: httpx.AsyncClient) -> None:
+    rendered = scenario(path)
+    runners = f"runners-{uuid.uuid4().hex[:8]}"
+    await make_namespace(admin, runners, {})
+    account = {"metadata": {"name": rendered.pod("doctor")["spec"]["serviceAccountName"]}}
+    await admin.post(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", json=account)
+    for obj in rendered.objects:
+        if obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE:
+            obj["metadata"]["namespace"] = runners  # what is only tried has no namespace made for it
+        answer = await dry_run(admin, obj)
+        assert answer.status_code in (200, 201), f"{obj['kind']} {obj['metadata']['name']}: {answer.text}"
+        assert "warning" not in answer.headers, answer.headers["warning"]
+
+
+async def dry_run(admin: httpx.AsyncClient, obj: Json) -> httpx.Response:
+    """Apply on the server without keeping it; an unknown field is a mistake."""
+    query = {"dryRun": "All", "fieldManager": "test", "fieldValidation": "Strict", "force": "true"}
+    address = f"{place_of(obj)}/{obj['metadata']['name']}"
+    headers = {"content-type": "application/apply-patch+yaml"}
+    content = yaml.safe_dump(obj).encode()
+    return await admin.patch(address, params=query, content=content, headers=headers)
+
+
+async def test_a_release_is_installed_changed_rolled_back_and_gone(
+    cluster: Cluster, admin: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    helm = Helm(cluster, tmp_path)
+    helm.run("install", values(OWN))
+    assert await deployed(admin, "controller") == 1
+    # Pods are refused or let in when they are made, so those of the Deployments must have come through.
+    await until(lambda: has_pods(admin, {"controller", "webhook"}))
+
+    helm.run("upgrade", values(OWN, {"controller": {"replicas": 2}}))
+    assert await deployed(admin, "controller") == 2
+    helm.run("upgrade", values(OWN, {"mode": "all"}))
+    await until(lambda: has_pods(admin, {"controller"}))
+
+    code, said = run("rollback", RELEASE, "1", "--namespace", PLACE, cluster=cluster.kubeconfig)
+    assert code == 0, said
+    assert await deployed(admin, "controller") == 1
+    await until(lambda: has_pods(admin, {"controller", "webhook"}))
+
+    code, said = run("uninstall", RELEASE, "--namespace", PLACE, cluster=cluster.kubeconfig)
+    assert code == 0, said
+    await until(lambda: nothing_left(admin))
+
+
+class Helm:
+    """Helm with a values file."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._kubeconfig = cluster.kubeconfig
+        self._file = folder / "values.yaml"
+
+    def run(self, command: str, given: str) -> None:
+        """Install or upgrade; it must succeed."""
+        self._file.write_text(given, encoding="utf-8")
+        where = ["--namespace", PLACE, "--values", str(self._file)]
+        code, said = run(command, RELEASE, str(CHART), *where, cluster=self._kubeconfig)
+        assert code == 0, said
+
+
+async def deployed(admin: httpx.AsyncClient, component: str) -> int:
+    """How many replicas a component should have."""
+    name = f"{RELEASE}-switchboard-{component}"
+    answer = await admin.get(f"/apis/apps/v1/namespaces/{PLACE}/deployments/{name}")
+    return int(answer.raise_for_status().json()["spec"]["replicas"])
+
+
+async def has_pods(admin: httpx.AsyncClient, components: set[str]) -> bool:
+    """Whether exactly these components have pods that are not on their way out."""
+    answer = await admin.get(f"/api/v1/namespaces/{PLACE}/pods")
+    pods = [each["metadata"] for each in answer.raise_for_status().json()["items"]]
+    alive = [each for each in pods if "deletionTimestamp" not in each]
+    return {each["labels"]["app.kubernetes.io/component"] for each in alive} == components
+
+
+async def nothing_left(admin: httpx.AsyncClient) -> bool:
+    """Whether no object of the release is there any more, in any namespace."""
+    everywhere = {place.replace("/namespaces/{}", "") for place in PLACES.values()}
+    for place in everywhere:
+        answer = await admin.get(place, params={"labelSelector": OWN_LIST})
+        if answer.status_code != 200 or answer.json()["items"]:  # an answer that does not come proves nothing
+            return False
+    return True
+
+
+async def test_objects_can_be_applied_without_helm(admin: httpx.AsyncClient) -> None:
+    """As Argo and Flux do: no object of the program needs another one to be there first but its namespace."""
+    kinds = {obj["kind"] for obj in Rendered(values()).objects}
+    assert kinds <= PLACES.keys()
+    for obj in Rendered(values({"runnerNamespace": {"create": False}})).objects:
+        if obj["metadata"].get("namespace") == NAMESPACE and obj["kind"] != "Pod":
+            assert (await dry_run(admin, obj)).status_code in (200, 201)

@@ -1,0 +1,311 @@
+"""What the objects make a cluster do: who runs, with which rights and secrets, where, and who may reach whom."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.cli import _parser
+from controller.domain.constants import SHUTDOWN_LIMIT
+from tests.chart.helm import SCENARIOS, Json, Rendered, env_of, render, rules_of, scenario
+
+ONE_BOARD = next(path for path in SCENARIOS if path.stem == "one-board-values")
+PRODUCTION = next(path for path in SCENARIOS if path.stem == "production-values")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def containers(rendered: Rendered) -> list[Json]:
+    """Every container of every pod, init containers too."""
+    templates = [each["spec"].get("template", each) for each in rendered.objects if "spec" in each]
+    pods = [each["spec"] for each in templates if "containers" in each.get("spec", {})]
+    return [each for pod in pods for each in (*pod.get("initContainers", []), *pod["containers"])]
+
+
+def ours(rendered: Rendered) -> list[Json]:
+    """The containers of the program."""
+    return [each for each in containers(rendered) if each["name"] != "postgresql"]
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_every_command_line_is_one_that_the_program_has(path: Path) -> None:
+    commands = _parser()._subparsers._group_actions[0].choices  # type: ignore[union-attr]
+    for container in ours(scenario(path)):
+        if container["args"][0] == "doctor" and "doctor" not in commands:  # type: ignore[operator]
+            continue
+        assert _parser().parse_args(container["args"]).run is not None
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_every_container_is_unprivileged_and_cannot_write_its_root(path: Path) -> None:
+    for container in containers(scenario(path)):
+        security = container["securityContext"]
+        assert security["readOnlyRootFilesystem"] is True
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert container["resources"]["limits"]["memory"]
+        assert container["resources"]["requests"]["cpu"]
+
+
+def test_controller_and_receiver_are_two_deployments_or_one_pod() -> None:
+    assert render().components() == {"controller", "webhook"}
+    together = render({"mode": "all"})
+    assert together.components() == {"controller"}
+    assert together.pod("controller")["spec"]["containers"][0]["args"] == ["all"]
+
+
+def test_the_service_for_deliveries_leads_to_whoever_takes_them() -> None:
+    for mode, component in (("split", "webhook"), ("all", "controller")):
+        selector = render({"mode": mode}).one("Service", "-webhook")["spec"]["selector"]
+        assert selector["app.kubernetes.io/component"] == component
+
+
+@pytest.mark.parametrize("mode", ["split", "all"])
+def test_with_pull_there_is_no_receiver_and_no_webhook_secret_is_asked_for(mode: str) -> None:
+    rendered = render({"mode": mode, "config": {"webhook": "pull"}, "secrets": {"webhookSecret": ""}})
+    assert rendered.components() == {"controller"}
+    (container,) = rendered.pod("controller")["spec"]["containers"]
+    assert container["args"] == ["controller"]
+    assert "GITHUB_WEBHOOK_SECRET" not in env_of(container)
+    assert len(rendered.all("Service")) == 1
+
+
+@pytest.mark.parametrize("component", ["controller", "webhook"])
+def test_the_database_is_migrated_before_anything_starts(component: str) -> None:
+    (migrate,) = render().pod(component)["spec"]["initContainers"]
+    assert migrate["args"][:2] == ["migrate", "--wait"]
+    assert {"DATABASE_URL", "SWITCHBOARD_CONFIG"} <= env_of(migrate).keys()
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_installing_needs_no_hook(path: Path) -> None:
+    hooks = {
+        each["metadata"]["annotations"]["helm.sh/hook"]
+        for each in scenario(path).objects
+        if "helm.sh/hook" in (each["metadata"].get("annotations") or {})
+    }
+    assert hooks <= {"test", "post-delete"}
+
+
+def test_a_new_controller_stands_by_before_the_old_one_goes() -> None:
+    deployment = render().one("Deployment", "-controller")["spec"]
+    assert deployment["replicas"] == 1
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+@pytest.mark.parametrize("component", ["controller", "webhook"])
+def test_a_pod_has_time_to_end_what_is_under_way(component: str) -> None:
+    grace = render().pod(component)["spec"]["terminationGracePeriodSeconds"]
+    assert grace == 45
+    assert grace > SHUTDOWN_LIMIT.total_seconds()
+
+
+@pytest.mark.parametrize("component", ["controller", "webhook"])
+def test_probes_ask_what_the_program_serves(component: str) -> None:
+    (container,) = render({"config": {"web": {"listen": "0.0.0.0:9090"}}}).pod(component)["spec"][
+        "containers"
+    ]
+    assert container["ports"] == [{"name": "http", "containerPort": 9090}]
+    paths = {name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe", "startupProbe")}
+    assert {probe["port"] for probe in paths.values()} == {"http"}
+    assert (paths["livenessProbe"]["path"], paths["readinessProbe"]["path"]) == ("/health", "/ready")
+
+
+def test_each_pod_gets_the_secrets_that_it_needs_and_no_others() -> None:
+    rendered = render()
+    secrets = {"DATABASE_URL", "GITHUB_WEBHOOK_SECRET", "SWITCHBOARD_ADMIN_TOKEN"}
+    given = {name: env_of(rendered.pod(name)["spec"]["containers"][0]).keys() & secrets for name in PODS}
+    assert given == {
+        "controller": {"DATABASE_URL", "SWITCHBOARD_ADMIN_TOKEN"},
+        "webhook": {"DATABASE_URL", "GITHUB_WEBHOOK_SECRET"},
+    }
+    volumes = {name: {each["name"] for each in rendered.pod(name)["spec"]["volumes"]} for name in PODS}
+    assert volumes == {"controller": {"config", "tmp", "keys"}, "webhook": {"config", "tmp"}}
+
+
+PODS = ("controller", "webhook")
+
+
+def test_only_the_controller_has_a_token_for_the_api_server() -> None:
+    rendered = render()
+    mounted = {name: rendered.pod(name)["spec"]["automountServiceAccountToken"] for name in PODS}
+    assert mounted == {"controller": True, "webhook": False}
+
+
+def test_no_secret_is_written_into_anything_but_secrets() -> None:
+    marks = {"databaseUrl": "postgresql://u:MARK-1@db/d", "webhookSecret": "MARK-2", "adminToken": "MARK-3"}
+    rendered = render({"secrets": marks, "appKeys": {"files": {"user.pem": "MARK-4"}}})
+    others = [each for each in rendered.objects if each["kind"] != "Secret"]
+    assert "MARK" not in yaml.safe_dump_all(others)
+    assert yaml.safe_dump_all(rendered.all("Secret")).count("MARK") == 4
+
+
+def test_secrets_that_are_there_already_are_named_and_not_made() -> None:
+    existing = {"secrets": {"existingSecret": "mine"}, "appKeys": {"existingSecret": "my-keys"}}
+    rendered = render(existing)
+    assert rendered.all("Secret") == []
+    spec = rendered.pod("controller")["spec"]
+    assert (
+        env_of(spec["containers"][0])["DATABASE_URL"]["valueFrom"]["secretKeyRef"]["name"],
+        next(each["secret"]["secretName"] for each in spec["volumes"] if each["name"] == "keys"),
+    ) == ("mine", "my-keys")
+
+
+@pytest.mark.parametrize(
+    ("change", "restarts"),
+    [
+        ({"config": {"web": {"contact": "#ci"}}}, True),
+        ({"secrets": {"webhookSecret": "another"}}, True),
+        ({"appKeys": {"files": {"user.pem": "another"}}}, False),  # read again when the file changes
+        ({"service": {"port": 81}}, False),
+    ],
+)
+def test_pods_restart_when_what_they_have_read_at_the_start_changes(
+    change: dict[str, Any], restarts: bool
+) -> None:
+    for name in PODS:
+        assert (render(change).pod(name) != render().pod(name)) is restarts
+
+
+def test_the_settings_file_is_the_one_of_the_values() -> None:
+    config = yaml.safe_load(render().one("ConfigMap", "-switchboard")["data"]["switchboard.yaml"])
+    assert config["pools"] == [{"name": "rv1", "labels": ["riscv"], "image": "registry.example/runner:1"}]
+    assert config["kubernetes"] == {"namespace": "switchboard-runners"}
+
+
+@pytest.mark.parametrize("component", ["controller", "webhook", "postgresql", "doctor"])
+def test_nothing_of_ours_goes_onto_a_board(component: str) -> None:
+    trial = {"trialDatabase": {"enabled": True, "password": "x"}}
+    label = {"config": {"kubernetes": {"boardLabel": "example.org/board"}}}
+    terms = render(trial, label).pod(component)["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    off = {"key": "example.org/board", "operator": "DoesNotExist"}
+    assert all(off in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
+    assert "affinity" not in render(trial, {"keepOffBoards": False}).pod(component)["spec"]
+
+
+def test_an_affinity_of_ones_own_opens_no_way_onto_a_board() -> None:
+    terms = scenario(PRODUCTION).pod("controller")["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    assert [[each["key"] for each in term["matchExpressions"]] for term in terms["nodeSelectorTerms"]] == [
+        ["kubernetes.io/arch", "riseproject.dev/board"]
+    ] * 2
+
+
+def test_only_deliveries_are_reachable_from_outside_unless_pages_are_asked_for() -> None:
+    ingress = {"ingress": {"enabled": True, "host": "example.org"}}
+    (rule,) = render(ingress).one("Ingress")["spec"]["rules"]
+    assert [(each["path"], each["pathType"]) for each in rule["http"]["paths"]] == [("/webhook", "Exact")]
+    (rule,) = render(ingress, {"ingress": {"pages": True}}).one("Ingress")["spec"]["rules"]
+    assert [each["path"] for each in rule["http"]["paths"]] == ["/webhook", "/"]
+    assert "Ingress" not in render().kinds()
+
+
+def test_runner_pods_have_a_namespace_that_lets_them_in() -> None:
+    namespace = render().one("Namespace")
+    assert namespace["metadata"]["name"] == "switchboard-runners"
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    assert "Namespace" not in render({"runnerNamespace": {"create": False}}).kinds()
+
+
+def test_nodes_may_be_written_only_where_boards_are_advertised() -> None:
+    assert ("patch", "nodes/status") not in rules_of(render(), "ClusterRole")
+    advertises = render({"config": {"boards": {"advertise": True}}})
+    assert ("patch", "nodes/status") in rules_of(advertises, "ClusterRole")
+    hooks = [each for each in advertises.objects if "annotations" in each["metadata"]]
+    assert {
+        each["kind"] for each in hooks if each["metadata"]["annotations"].get("helm.sh/hook") == "post-delete"
+    }
+    assert "Job" not in render().kinds()
+
+
+def test_rights_in_the_runner_namespace_reach_no_other() -> None:
+    rendered = render({"config": {"kubernetes": {"namespace": "elsewhere"}}})
+    assert rendered.one("Role")["metadata"]["namespace"] == "elsewhere"
+    resources = {resource for _, resource in rules_of(rendered, "ClusterRole")}
+    assert resources == {"nodes"}
+
+
+def test_pages_may_be_closed_to_most_of_the_cluster_but_never_the_receiver() -> None:
+    closed: Json = {"networkPolicy": {"pagesFrom": [{"podSelector": {}}]}}
+    split = render(closed)
+    assert split.one("NetworkPolicy", "-controller")["spec"]["ingress"][0]["from"] == [{"podSelector": {}}]
+    assert "from" not in split.one("NetworkPolicy", "-webhook")["spec"]["ingress"][0]
+    together = render(closed, {"mode": "all"})
+    assert "from" not in together.one("NetworkPolicy", "-controller")["spec"]["ingress"][0]
+
+
+def test_every_pod_is_under_a_network_policy_and_the_database_talks_to_ours_only() -> None:
+    rendered = render({"trialDatabase": {"enabled": True, "password": "x"}})
+    covered = set()
+    for policy in rendered.all("NetworkPolicy"):
+        selector = policy["spec"]["podSelector"]
+        covered.add(selector["matchLabels"].get("app.kubernetes.io/component"))
+        for expression in selector.get("matchExpressions", []):
+            covered |= set(expression["values"])
+    assert rendered.components() | {"doctor"} <= covered
+    database = rendered.one("NetworkPolicy", "-postgresql")["spec"]
+    assert "egress" not in database
+    assert "Egress" in database["policyTypes"]
+
+
+def test_the_receiver_survives_a_drain() -> None:
+    assert render().one("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert "PodDisruptionBudget" not in render({"webhook": {"replicas": 1}}).kinds()
+    spread = render().pod("webhook")["spec"]["topologySpreadConstraints"][0]
+    assert spread["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_every_pod_is_scraped_once() -> None:
+    for mode, components in (("split", ["controller", "webhook"]), ("all", ["controller"])):
+        rendered = render({"mode": mode, "metrics": {"serviceMonitor": {"enabled": True}}})
+        selector = rendered.one("ServiceMonitor")["spec"]["selector"]
+        assert selector["matchExpressions"][0]["values"] == components
+
+
+def test_the_alerts_are_those_of_the_file_with_the_wait_that_was_asked_for() -> None:
+    on = {"metrics": {"prometheusRule": {"enabled": True, "oldestWaitMinutes": 7}}}
+    alerts = {each["alert"]: each for each in alerts_of(render(on))}
+    assert alerts["SwitchboardOldJobWaits"]["expr"].endswith("> 7 * 60")
+    assert "SwitchboardDeliveriesPulled" in alerts
+    pulls = {"config": {"webhook": "pull"}}
+    assert "SwitchboardDeliveriesPulled" not in {each["alert"] for each in alerts_of(render(on, pulls))}
+
+
+def alerts_of(rendered: Rendered) -> list[Json]:
+    found: list[Json] = rendered.one("PrometheusRule")["spec"]["groups"][0]["rules"]
+    return found
+
+
+def test_a_digest_wins_over_a_tag() -> None:
+    digest = f"sha256:{'a' * 64}"
+    for given, image in (
+        ({}, "registry.example/switchboard:0.1.0"),
+        ({"tag": "2"}, "registry.example/switchboard:2"),
+        ({"tag": "2", "digest": digest}, f"registry.example/switchboard@{digest}"),
+    ):
+        rendered = render({"image": given})
+        assert {each["image"] for each in ours(rendered)} == {image}
+
+
+def test_the_test_of_a_release_is_the_doctor_with_the_controllers_eyes() -> None:
+    rendered = render()
+    doctor, controller = rendered.pod("doctor"), rendered.pod("controller")
+    assert doctor["metadata"]["annotations"]["helm.sh/hook"] == "test"
+    assert doctor["spec"]["containers"][0]["args"] == ["doctor"]
+    assert doctor["spec"]["serviceAccountName"] == controller["spec"]["serviceAccountName"]
+    assert {each["name"] for each in doctor["spec"]["volumes"]} == {"config", "tmp", "keys"}
+
+
+def test_a_hobbyist_needs_one_pod_and_a_database() -> None:
+    rendered = scenario(ONE_BOARD)
+    pods = [each["kind"] for each in rendered.objects if each["kind"] in ("Deployment", "StatefulSet")]
+    assert sorted(pods) == ["Deployment", "StatefulSet"]
+    url = rendered.one("Secret", "-switchboard")["stringData"]["DATABASE_URL"]
+    service = rendered.one("Service", "-postgresql")["metadata"]["name"]
+    assert url == f"postgresql://switchboard:change1me@{service}:5432/switchboard"
+    assert "Ingress" not in rendered.kinds()
+
+
+def test_two_releases_share_no_name_outside_their_namespaces() -> None:
+    wide = {"ClusterRole", "ClusterRoleBinding"}
+    names = [each["metadata"]["name"] for each in render().objects if each["kind"] in wide]
+    assert all(name.startswith("switchboard-boards") for name in names)

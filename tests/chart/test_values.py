@@ -1,0 +1,136 @@
+"""The values: what is refused and with which words, and that documentation, schema and templates agree."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.settings import parse_file
+from hack.chart_schema import SCHEMA, comments, rendered
+from tests.chart.helm import CHART, SCENARIOS, refusal, run, scenario, template, values
+
+TEMPLATES = "\n".join(
+    path.read_text(encoding="utf-8") for path in CHART.rglob("templates/**/*") if path.is_file()
+)
+DEFAULTS = (CHART / "values.yaml").read_text(encoding="utf-8")
+FREE = {"resources", "labels", "config", "global"}  # handed on whole
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_the_linter_finds_nothing(path: Path) -> None:
+    code, said = run("lint", "--strict", str(CHART), "--values", str(path))
+    assert code == 0, said
+    assert not re.search("WARNING|ERROR", said), said
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_the_settings_of_every_scenario_are_ones_that_the_program_takes(path: Path) -> None:
+    config = yaml.safe_load(scenario(path).one("ConfigMap", SETTINGS[path.stem])["data"]["switchboard.yaml"])
+    mistakes: list[str] = []
+    assert parse_file(config, mistakes) is not None, mistakes
+
+
+SETTINGS = {path.stem: "-switchboard" for path in SCENARIOS} | {"restricted-values": "boards"}
+
+
+def test_the_least_values_are_enough() -> None:
+    code, said = template(values())
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"imag": {}}, "'imag'"),
+        ({"controller": {"replica": 2}}, "'replica'"),
+        ({"config": {"pols": []}}, "'pols'"),
+        ({"config": {"pools": [{"name": "a", "labels": ["b"], "image": "c", "imge": "d"}]}}, "'imge'"),
+        ({"config": {"timings": {"pollInterval": 15}}}, "/config/timings/pollInterval"),
+        ({"controller": {"replicas": "two"}}, "/controller/replicas"),
+        ({"mode": "both"}, "/mode"),
+        ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"trialDatabase": {"password": "with spaces"}}, "/trialDatabase/password"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(wrong: dict[str, Any], named: str) -> None:
+    assert named in refusal(wrong)
+
+
+def test_a_missing_image_is_refused_with_the_command_to_run() -> None:
+    said = refusal({"image": {"repository": ""}})
+    assert "/image/repository" in said
+    assert "make image IMAGE=REPOSITORY:TAG, then --set image.repository=REPOSITORY" in said
+
+
+def test_missing_settings_are_refused_by_name() -> None:
+    said = template("image: {repository: x}")[1]
+    assert "missing properties 'github', 'pools'" in said
+
+
+def test_all_that_is_missing_between_values_is_said_at_once_with_what_to_do() -> None:
+    said = refusal(
+        {
+            "secrets": {"databaseUrl": "", "webhookSecret": ""},
+            "appKeys": {"files": {"user.pem": None}},
+            "ingress": {"enabled": True},
+        }
+    )
+    for flag in (
+        "--set secrets.databaseUrl=",
+        "--set secrets.webhookSecret=",
+        "--set-file appKeys.files.",
+        "--set ingress.host=",
+    ):
+        assert flag in said
+
+
+def test_a_key_file_that_is_not_mounted_is_noticed() -> None:
+    files = {"appKeys": {"files": {"user.pem": None, "other.pem": "a key"}}}
+    assert "config.github.apps.User.privateKeyFile: appKeys.files has no user.pem" in refusal(files)
+
+
+def test_a_trial_database_needs_a_password_that_stays() -> None:
+    assert "trialDatabase.password" in refusal({"trialDatabase": {"enabled": True}})
+
+
+def test_values_of_an_umbrella_chart_are_let_through() -> None:
+    assert template(values({"global": {"anything": {"at": "all"}}}))[0] == 0
+
+
+def leaves(tree: Any, place: str = "") -> set[str]:
+    """The paths of the values, as deep as this chart looks into them."""
+    name = place.rpartition(".")[2]
+    if not isinstance(tree, dict) or not tree or name in FREE:
+        return {place.removeprefix(".")}
+    return {path for key, value in tree.items() for path in leaves(value, f"{place}.{key}")}
+
+
+def used(path: str) -> bool:
+    """Whether a template names the value, or hands the section around that holds it."""
+    section, _, name = path.rpartition(".")
+    direct = re.search(rf"\.Values\.{re.escape(path)}\b", TEMPLATES)
+    # controller and webhook are handed to `switchboard.placement`, which looks at their fields.
+    placed = section in ("controller", "webhook") and re.search(rf"with \.{name}\b|\s\.{name}\)", TEMPLATES)
+    return bool(direct or placed)
+
+
+def test_no_value_is_unused() -> None:
+    assert [path for path in sorted(leaves(yaml.safe_load(DEFAULTS)) - {"global"}) if not used(path)] == []
+
+
+def test_no_template_uses_a_value_that_is_not_there() -> None:
+    named = set(re.findall(r"\.Values\.([\w.]+\w)", TEMPLATES))
+    there = leaves(yaml.safe_load(DEFAULTS))
+    sections = {path.rsplit(".", depth)[0] for path in there for depth in range(4)}
+    assert named - sections - there == set()
+
+
+def test_no_value_is_undocumented() -> None:
+    said = comments(DEFAULTS)
+    assert [path for path in leaves(yaml.safe_load(DEFAULTS)) if not said[path]] == []
+
+
+def test_the_schema_is_the_one_of_these_values_and_settings() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == rendered(), "run: make chart-schema"
