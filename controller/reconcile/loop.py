@@ -14,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from controller.domain.status import LoopSnapshot
-from controller.errors import LeadershipLost, StoreBusy, StoreUnavailable, clip
+from controller.errors import LeadershipLost, StoreBusy, StoreError, StoreUnavailable, clip
 from controller.ports import Clock
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -56,29 +56,35 @@ class Step:
     run: Callable[[int], Awaitable[object]]
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """What a leader does while it leads. Made anew each time: what was remembered in an earlier term may be false."""
+
+    preparations: Sequence[Step]  # before its first iteration
+    steps: Sequence[Step]
+    next_due: Callable[[datetime], Awaitable[datetime | None]]
+
+
 class Loop:
-    """Runs the steps while this process leads."""
+    """Runs the steps of a term while this process leads."""
 
     def __init__(
         self,
-        steps: Sequence[Step],
+        begin_term: Callable[[], Term],
         leadership: Leadership,
         beside: Beside,
         clock: Clock,
         metrics: Metrics,
         poll_interval: timedelta,
-        next_due: Callable[[datetime], Awaitable[datetime | None]],
-        preparations: Sequence[Step],
         unknown: Callable[[], tuple[str, ...]],
     ) -> None:
-        self._steps = steps
+        self._begin_term = begin_term
+        self._term: Term | None = None
         self._leadership = leadership
         self._beside = beside
         self._clock = clock
         self._metrics = metrics
         self._poll_interval = poll_interval
-        self._next_due = next_due
-        self._preparations = preparations
         self._unknown = unknown
         self._bell = asyncio.Event()
         self._started_at = clock.now()
@@ -166,14 +172,15 @@ class Loop:
         if epoch is not None and led is None:
             self._role_since = self._clock.now()
             log.info("leader.acquired", epoch=epoch)
-            await self._get_ready(epoch)
+            self._term = self._begin_term()
+            await self._get_ready(self._term.preparations, epoch)
         return leads
 
-    async def _get_ready(self, epoch: int) -> None:
+    async def _get_ready(self, preparations: Sequence[Step], epoch: int) -> None:
         """Before the first iteration as leader: each preparation in its turn, or at least tried."""
         try:
             async with asyncio.timeout(READY_LIMIT.total_seconds()):
-                for step in self._preparations:
+                for step in preparations:
                     self._step = step.name
                     log.info("leader.preparing", step=step.name)
                     await self._prepare(step, epoch)
@@ -193,10 +200,10 @@ class Loop:
 
     async def _iterate(self) -> None:
         epoch = self._leadership.epoch
-        if epoch is None:
+        if epoch is None or self._term is None:
             return
         failed: str | None = None
-        for step in self._steps:
+        for step in self._term.steps:
             self._step = step.name
             began = self._clock.now()
             try:
@@ -243,12 +250,12 @@ class Loop:
             timer.cancel()
 
     async def _patience(self) -> timedelta:
-        if self._leadership.epoch is None:
+        if self._leadership.epoch is None or self._term is None:
             return STANDBY_EVERY
         now = self._clock.now()
         try:
-            due = await self._next_due(now)
-        except StoreUnavailable:
+            due = await self._term.next_due(now)
+        except StoreError:  # the next iteration finds out what it was
             due = None
         if due is None:
             return self._poll_interval
