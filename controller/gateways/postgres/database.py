@@ -150,17 +150,22 @@ class Database:
     async def transaction(self) -> AsyncIterator[Connection]:
         """One transaction on a connection of the pool."""
         with store_errors():
-            async with self._pool.connection() as connection:
-                self._in_use.add(connection)
-                try:
-                    with answering_within(connection, TRANSACTION_SECONDS):
-                        async with connection.transaction():
-                            yield connection
-                finally:
-                    self._in_use.discard(connection)
+            try:
+                async with self._pool.connection() as connection:
+                    self._in_use.add(connection)
+                    try:
+                        with answering_within(connection, TRANSACTION_SECONDS):
+                            async with connection.transaction():
+                                yield connection
+                    finally:
+                        self._in_use.discard(connection)
+            except UNAVAILABLE:
+                self._checked_at.clear()  # the others are suspect too
+                raise
 
     def sever(self) -> None:
-        """Cut every transaction under way: this process may not go on with them."""
+        """Cut every transaction under way: this process may not go on with them. The other connections are suspect."""
+        self._checked_at.clear()
         for connection in self._in_use:
             cut(connection)
 

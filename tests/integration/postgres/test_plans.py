@@ -67,6 +67,7 @@ BY_NAME: dict[str, Any] = {
 BY_TYPE: dict[str, Any] = {
     "bigint": 7,
     "integer": 1,
+    "numeric": 1,
     "double precision": 1.0,
     "text": "w-7",
     "boolean": True,

@@ -43,8 +43,12 @@ async def test_the_cap_is_checked_again_where_the_row_is_written(database: Datab
     assert done == Reserved(frozenset({"one", "two"}), frozenset())
 
 
+# Occurrences are not among them: a failed one may be put back by hand.
+MOVES = re.compile(r"UPDATE (jobs|workers)\b[^;]*\bSET[^;]*\bstatus = ")
+
+
 def test_every_update_of_a_status_names_the_allowed_earlier_ones() -> None:
-    moving = {name: text for name, text in statements() if re.search(r"SET[^;]*\bstatus = ", text)}
+    moving = {name: text for name, text in statements() if MOVES.search(text)}
     assert len(moving) >= 6
     guarded = re.compile(r"WHERE.*\bstatus (= '(pending|running)'|IN \('pending', 'running'\))", re.S)
     # SEE_POD moves a status only inside CASE WHEN status = 'pending'.

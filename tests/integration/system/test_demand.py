@@ -74,6 +74,8 @@ async def test_label_sets_that_steal_each_others_runners_both_finish(
     async with a_system(database_url, tmp_path, pools=pools, boards={"rv1": 3}) as system:
         # GitHub tells of the older jobs late, so the first runners are made for the younger and taken by the older.
         system.github.sim.faults.webhooks.rules.append(WebhookRule("delay", action="queued", times=8))
+        unheard = "apps/list-webhook-deliveries|actions/list-workflow-runs-for-repo"
+        system.github.sim.faults.add(operation=unheard, status=500, times=4)
         ids = [*system.queue("acme/widgets", "a", jobs=8), *system.queue("acme/widgets", "a", "b", jobs=8)]
         await system.until(system.finished(ids))
         await system.step()
