@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench screenshots chart chart-schema image \
+.PHONY: help setup demo test unit check e2e cluster-up cluster-down kind-up kind-down bench simulate screenshots chart chart-schema image \
 	lock clean
 
 help: ## list the targets
@@ -59,6 +59,9 @@ kind-up: ## a kind cluster with boards, for those with Docker; tells how to run 
 
 kind-down: ## take it down
 	kind delete cluster --name switchboard
+
+simulate: setup ## a day of a fleet with faults at every boundary, for SEEDS=1,2,3 and HOURS=24
+	SIMULATION_SEEDS=$(or $(SEEDS),1,2,3) SIMULATION_HOURS=$(or $(HOURS),24) $(BIN)/python -m hack.run_tests simulation
 
 bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick)
 	$(BIN)/python -m hack.bench $(BENCH)

@@ -74,11 +74,15 @@ PARTS: dict[str, Callable[[], str | None]] = {
     "chart": chart_tools_missing,
     "integration": embedded_postgres_missing,
     "e2e": cluster_missing,
+    "simulation": embedded_postgres_missing,
 }
 # Tiers that run all the same, but leave out what needs this.
 HALVES: dict[str, Callable[[], str | None]] = {
     "contract": api_server_missing,
 }
+# Tiers that want the machine to themselves, one test after the other; the others share it, a file to a process.
+ALONE = ("e2e",)
+SIDE_BY_SIDE = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadfile"]
 
 
 def tiers() -> list[str]:
@@ -103,10 +107,21 @@ def main(arguments: list[str]) -> int:
         return 1
     if all(tier in missing for tier in chosen):
         return 0
-    ignored = [f"--ignore={TESTS / tier}" for tier in missing]
     given = [argument for argument in arguments if argument not in tiers()]
-    folders = [str(TESTS / tier) for tier in chosen if tier not in missing] if chosen != tiers() else []
-    command = [sys.executable, "-m", "pytest", *folders, *ignored, *given]
+    here = [tier for tier in chosen if tier not in missing]
+    beside = [tier for tier in here if tier not in ALONE]
+    runs = [[*_folders(beside, whole=chosen == tiers()), *SIDE_BY_SIDE]] if beside else []
+    runs += [[str(TESTS / tier)] for tier in here if tier in ALONE]
+    return max(_pytest([*run, *given]) for run in runs)
+
+
+def _folders(beside: list[str], *, whole: bool) -> list[str]:
+    """The folders of these tiers, and what lies between the folders if all tiers are asked for."""
+    return [str(TESTS / tier) for tier in beside] + [str(file) for file in TESTS.glob("test_*.py") if whole]
+
+
+def _pytest(arguments: list[str]) -> int:
+    command = [sys.executable, "-m", "pytest", *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603 (our own arguments)
 
 

@@ -20,8 +20,8 @@ from tests.simulation.faults import Trouble, soon
 from tests.simulation.invariants import Invariants
 from tests.systems import System, a_pool, a_system
 
-SEEDS = [int(seed) for seed in os.environ.get("SIMULATION_SEEDS", "1,2").split(",")]
-HOURS = float(os.environ.get("SIMULATION_HOURS", "1"))
+SEEDS = [int(seed) for seed in os.environ.get("SIMULATION_SEEDS", "1").split(",")]
+HOURS = float(os.environ.get("SIMULATION_HOURS", "0.5"))
 STEP = timedelta(seconds=10)
 CAP = 3
 REPOS = ("acme/widgets", "acme/kernel", "jane/one", "jane/two")
