@@ -3,7 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from controller.simulators.cluster.objects import PODS, Json
+from controller.simulators.cluster.boards import UNREACHABLE
+from controller.simulators.cluster.objects import NODES, PODS, Json
 from controller.simulators.cluster.store import Change
 from controller.simulators.github.state import Runner
 from tests.systems import System
@@ -59,11 +60,14 @@ class Invariants:
             self.broken.append(f"{change.at}: entity {entity} has {counts[entity]} live pods, cap {self.cap}")
 
     def _judge_kill(self, pod: Json) -> None:
-        """Nobody ends a pod whose runner works on a job."""
-        name = pod["metadata"]["name"]
+        """Nobody ends a pod whose runner works on a job, unless its board is gone."""
+        name, board = pod["metadata"]["name"], pod["spec"].get("nodeName", "")
+        node = self.system.cluster.store.find(NODES, "", board)
+        if node is not None and any(taint["key"] == UNREACHABLE for taint in node["spec"].get("taints", ())):
+            return
         runner = self.system.github.sim.world.runner_named(name)
         if runner is not None and _works(runner) and pod["status"]["phase"] not in ENDED:
-            self.broken.append(f"{self.system.clock.now()}: {name} was killed while it ran a job")
+            self.broken.append(f"{self.system.clock.now()}: {name} was killed while it ran a job, on {board}")
 
     async def judge_end(self) -> list[str]:
         """After quiet time: everything agrees with GitHub, and nothing is left over."""
