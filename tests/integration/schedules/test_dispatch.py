@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from controller.gateways.postgres.schedule_desk import ScheduleDesk
 from controller.simulators.github import JobSpec
 from controller.simulators.github.state import Run
 from tests.integration.schedules.lives import (
@@ -189,6 +190,22 @@ async def test_a_refusal_fails_at_once_and_says_what_to_change(
         assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 1)
         assert said in seen["error"]
         assert said in (await last_error(system) or "")
+
+
+async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="no", operation=DISPATCH, times=1, status=404)
+        await pass_time(system, timedelta(minutes=3), 6)
+        failed = await only(system)
+        assert failed["status"] == "failed"
+        (row,) = await system.rows("SELECT id FROM occurrences")
+        retried = await ScheduleDesk(system.database).retry(row["id"], "ada", system.clock.now())
+        assert retried is not None
+        assert retried[1]
+        await pass_time(system, timedelta(minutes=1), 4)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 2)
 
 
 async def test_without_the_permission_the_schedule_says_which_one_is_missing(night: Night) -> None:

@@ -1,8 +1,20 @@
 """Reading back what a system decided: rows, events, metrics, and what GitHub was asked."""
 
 from collections.abc import Awaitable, Callable
+from html import unescape
 from typing import Any
 
+import httpx
+from starlette.applications import Starlette
+
+from controller.app import print_explanation
+from controller.domain.reasons import EXPLANATIONS, Skip
+from controller.gateways.postgres.controls import ControlStore
+from controller.gateways.postgres.pages import PageStore
+from controller.web.admin import Admin
+from controller.web.api import api_routes
+from controller.web.reader import PageDeps
+from controller.web.routes import page_routes
 from tests.systems import System
 
 FAILURES = "switchboard_worker_failures_total"
@@ -23,13 +35,39 @@ async def failed_worker(system: System, reason: str) -> dict[str, Any]:
 
 
 async def waiting_job(system: System, job_id: int, reason: str) -> dict[str, Any]:
-    """The job, which must wait for this reason by its row and by the metric."""
+    """The job, which must wait for this reason by its row, the metric, the page, the API and the command."""
     (row,) = await system.rows("SELECT * FROM jobs WHERE job_id = %(job_id)s", job_id=job_id)
     assert (row["status"], row["skip_reason"]) == ("pending", reason)
     assert row["skip_since"] is not None
     await system.turn()  # gauges show the rows as an iteration found them
     assert (system.metrics.registry.get_sample_value(SKIPS, {"reason": reason}) or 0) >= 1
+    await _told_everywhere(system, job_id, Skip(reason))
     return row
+
+
+async def _told_everywhere(system: System, job_id: int, reason: Skip) -> None:
+    """Page, API and command say the same of a waiting job."""
+    admin = Admin(None, system.clock)
+    deps = PageDeps(
+        PageStore(system.database),
+        system.clock,
+        system.controller.loop,
+        system.file,
+        system.metrics.render,
+        admin,
+    )
+    app = Starlette(routes=[*api_routes(deps, admin, ControlStore(system.database), {}), *page_routes(deps)])
+    address = "http://switchboard.test"
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=address) as browser:
+        explained = (await browser.get(f"/api/jobs/{job_id}/explain")).json()
+        page = unescape((await browser.get(f"/jobs/{job_id}")).text)
+    said: list[str] = []
+    assert await print_explanation(system.settings, str(job_id), said.append) == 0
+    assert explained["reason"] == reason.value
+    assert explained["sentence"] == EXPLANATIONS[reason].sentence
+    assert explained["sentence"] in page
+    assert f"({reason.value})" in "\n".join(said)
+    assert explained["sentence"] in "\n".join(said)
 
 
 async def step_until(system: System, done: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
