@@ -123,9 +123,12 @@ def match_demand(situation: Situation) -> Plan:
             skips.append(barred)
     free = _free_by_key(situation.workers)
     uncovered: list[Job] = []
+    idle: set[DemandKey] = set()  # GitHub does not give these jobs to the runners that are there
     for key, jobs in wanting.items():
         supply = free.get(key, ())
         stuck = _not_picked_up(supply, min(job.created_at for job in jobs), situation.now)
+        if stuck:
+            idle.add(key)
         unmet = max(0, pending[key] - len(supply))
         covered = len(jobs) if stuck else max(0, len(jobs) - unmet)
         skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
@@ -133,7 +136,8 @@ def match_demand(situation: Situation) -> Plan:
     server = _Server(situation)
     steps, refused = server.serve(uncovered)
     plan = Plan(tuple(steps), tuple(skips + refused))
-    return _with_warm(plan, situation, server.leftover(), free, pending) if situation.floors else plan
+    taking = {key: count for key, count in pending.items() if key not in idle}
+    return _with_warm(plan, situation, server.leftover(), free, taking) if situation.floors else plan
 
 
 def _with_warm(

@@ -66,8 +66,8 @@ def check_health(view: View) -> Decided:
 
 
 def _kept(worker: Worker, verdict: Kill, view: View) -> bool:
-    """Whether a warm window keeps a worker that is only idle."""
-    return verdict.reason is Reason.RUNNER_IDLE and worker.name in view.kept
+    """Whether a warm window keeps a worker that is only idle, or may do so."""
+    return verdict.reason is Reason.RUNNER_IDLE and (view.kept is None or worker.name in view.kept)
 
 
 def read_runner(worker: Worker, view: View) -> ReadRunner | None:

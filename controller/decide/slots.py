@@ -26,6 +26,7 @@ SHORTHANDS = {
     "@annually": "0 0 1 1 *",
 }
 CRON_FIELDS = 5
+LONGEST_INTERVAL = timedelta(days=366)
 LOOK_BACK = tuple(timedelta(hours=hours) for hours in (1, 24, 24 * 8, 24 * 40, 24 * 400))
 
 
@@ -43,7 +44,8 @@ def check_spec(kind: ScheduleType, spec: str, timezone: str) -> None:
         case ScheduleType.CRON:
             _cron(spec, datetime(2000, 1, 1, tzinfo=check_timezone(timezone)))
         case ScheduleType.INTERVAL:
-            parse_duration(spec)
+            if parse_duration(spec) > LONGEST_INTERVAL:
+                raise ValueError(f'expected at most {LONGEST_INTERVAL.days}d; got "{spec}"')
         case ScheduleType.ONE_SHOT:
             read_moment(spec, timezone)
 

@@ -40,7 +40,7 @@ class View:
     ours: Mapping[str, Adopted | None] = field(default_factory=dict)  # pods that carry our labels
     absent: frozenset[str] = frozenset()  # pods for which the API server itself just answered 404
     in_flight: frozenset[str] = frozenset()  # workers whose provisioning is under way in this process
-    kept: frozenset[str] = frozenset()  # idle workers that a warm window keeps
+    kept: frozenset[str] | None = frozenset()  # idle workers that a warm window keeps; None: not known yet
 
     @property
     def live(self) -> tuple[Worker, ...]:

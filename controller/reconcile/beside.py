@@ -5,7 +5,8 @@ begun here writes under an epoch and may be repeated, so that cancelling it at a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TypeVar
 
 import structlog
 
@@ -15,6 +16,18 @@ from controller.telemetry.redaction import redact
 log = structlog.get_logger()
 
 Work = Callable[[], Awaitable[bool]]  # True: the loop has something to look at
+T = TypeVar("T")
+
+
+async def all_of(parts: Iterable[Awaitable[T]]) -> list[T]:
+    """All parts of a work at once, each to its end; then the first failure, so that no part outlives its work."""
+    done = await asyncio.gather(*parts, return_exceptions=True)
+    results: list[T] = []
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+        results.append(each)
+    return results
 
 
 class Beside:

@@ -52,7 +52,9 @@ class DemandMatch:
         self._breakers = breakers
         self._forks = forks  # None: pull requests from forks may run
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
-        self.kept: frozenset[str] = frozenset()  # the idle workers that a warm window kept at the last match
+        self.kept: frozenset[str] | None = (
+            None  # idle workers that a warm window keeps; None before the first match
+        )
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""

@@ -13,7 +13,7 @@ from controller.decide.budgets import repair_allowed
 from controller.domain.jobs import Job
 from controller.errors import GitHubError
 from controller.ports import Clock, GitHub
-from controller.reconcile.beside import Beside
+from controller.reconcile.beside import Beside, all_of
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class ForkGate:
         return {run_id: self._foreign.get(run_id) for run_id in runs}
 
     async def _ask_all(self, jobs: Iterable[Job]) -> bool:
-        return any(await asyncio.gather(*(self._ask(job) for job in jobs)))
+        return any(await all_of(self._ask(job) for job in jobs))
 
     async def _ask(self, job: Job) -> bool:
         """Ask about one run; True if it is known now."""

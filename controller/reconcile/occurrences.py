@@ -144,7 +144,7 @@ class OccurrenceWork:
         if span is None:
             return False
         given = occurrence.arguments
-        branch = given["ref"].removeprefix("refs/heads/")
+        branch = given["ref"].removeprefix("refs/heads/").removeprefix("refs/tags/")
         runs = await self._github.list_dispatched_runs(scope, given["repo"], branch, span)
         taken = await self._rows.linked([run.run_id for run in runs])
         run = pick_run(runs, given["workflow"], taken)

@@ -22,6 +22,8 @@ from controller.telemetry.metrics import Metrics
 
 log = structlog.get_logger()
 
+WORK = "pull_deliveries"
+PATIENCE = 3  # deliveries that cannot be fetched before GitHub is taken to be away
 OVERLAP = timedelta(minutes=5)  # deliveries may be listed late
 EVENTS = frozenset({"workflow_job", "installation", "installation_repositories"})
 
@@ -50,8 +52,10 @@ class PullDeliveries:
         self._since: dict[str, datetime] = {}
 
     def next_due(self) -> datetime | None:
-        """When the list is asked for next."""
-        return None if self._asked_at is None else self._asked_at + self._every
+        """When the list is asked for next; while it is being asked, nobody need wake for it."""
+        if self._asked_at is None or WORK in self._beside.under_way:
+            return None
+        return self._asked_at + self._every
 
     async def catch_up(self) -> bool:
         """Before a first iteration as leader: the rows may be older than what this process remembers of them."""
@@ -62,7 +66,7 @@ class PullDeliveries:
         """Have the lists read if they are due; taking in is idempotent, so no epoch is needed."""
         now = self._clock.now()
         if self._asked_at is None or now - self._asked_at >= self._every:
-            self._beside.start("pull_deliveries", self.pull)
+            self._beside.start(WORK, self.pull)
 
     async def pull(self) -> bool:
         """Take in what is missing, oldest first. Taking in rings the doorbell, so nobody is woken here."""
@@ -80,10 +84,18 @@ class PullDeliveries:
         wanted = [each for each in listed if each.event in EVENTS]
         missing = await self._deliveries.missing({each.guid for each in wanted})
         seen: set[str] = set()
+        failed: list[GitHubError] = []
         for each in sorted(wanted, key=lambda each: (each.delivered_at, each.id)):
             if each.guid in missing and each.guid not in seen:
                 seen.add(each.guid)
-                await self._take(app_id, each, now)
+                try:
+                    await self._take(app_id, each, now)
+                except GitHubError as error:  # the others do not wait for it; the next pull tries it again
+                    failed.append(error)
+                    if len(failed) >= PATIENCE:
+                        break
+        if failed:
+            raise failed[0]
         self._since[app_id] = now - OVERLAP
 
     async def _list(self, app_id: str, now: datetime) -> list[DeliverySighting]:

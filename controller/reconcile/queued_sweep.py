@@ -18,7 +18,7 @@ from controller.domain.jobs import Home
 from controller.domain.sightings import JobSighting
 from controller.errors import GitHubError
 from controller.ports import Clock, GitHub, Unheard
-from controller.reconcile.beside import Beside
+from controller.reconcile.beside import Beside, all_of
 from controller.settings import File
 
 log = structlog.get_logger()
@@ -71,7 +71,7 @@ class QueuedSweep:
 
     async def _sweep(self, epoch: int, now: datetime) -> bool:
         homes = await self._rows.homes(now - QUEUED_SWEEP_REPOS)
-        found = await asyncio.gather(*(self._ask(home, epoch) for home in homes))
+        found = await all_of(self._ask(home, epoch) for home in homes)
         return any(found)
 
     async def _ask(self, home: Home, epoch: int) -> int:

@@ -28,7 +28,7 @@ from controller.domain.jobs import Job
 from controller.domain.sightings import JobSighting
 from controller.errors import GitHubError, GitHubNotFound, InstallationGone, InstallationSuspended
 from controller.ports import Clock, GitHub, Jobs
-from controller.reconcile.beside import Beside
+from controller.reconcile.beside import Beside, all_of
 from controller.reconcile.queued_sweep import Siblings
 from controller.settings import File
 from controller.telemetry.metrics import Metrics
@@ -81,7 +81,7 @@ class SyncJobs:
             else:
                 changes.append(rest)
         round_ = _Round(epoch)
-        for look in await asyncio.gather(*(self._look(jobs, round_) for jobs in runs.values())):
+        for look in await all_of(self._look(jobs, round_) for jobs in runs.values()):
             changes.extend(look)
         asked = {job.job_id: job for job in due}
         applied = await self._jobs.apply(changes, epoch, self._clock.now())

@@ -15,6 +15,7 @@ from controller.domain.schedules import (
     Action,
     Definition,
     Occurrence,
+    Schedule,
     ScheduleLine,
     ScheduleSkip,
 )
@@ -35,7 +36,7 @@ def show_schedule(line: ScheduleLine, now: datetime, *, full: bool) -> Shown:
         "last_run_at": schedule.last_run_at,
         "next_run_at": schedule.planned.run_at if schedule.enabled and schedule.planned else None,
         "last_error": _told(schedule.last_error, definition.action, full),
-        "next_times": _times(definition, now) if schedule.enabled else [],
+        "next_times": _times(schedule, now) if schedule.enabled else [],
         "last_occurrence": show_occurrence(line.last, full=full) if line.last else None,
     }
 
@@ -111,13 +112,15 @@ def _told(text: str | None, action: Action, full: bool) -> str | None:
     return HIDDEN if text is not None and not full and action in (Action.DISPATCH, Action.WARM) else text
 
 
-def _times(definition: Definition, now: datetime) -> list[Shown]:
-    """The next times, also as the clocks in the schedule's zone show them; jitter not counted."""
+def _times(schedule: Schedule, now: datetime) -> list[Shown]:
+    """The next times from the planned one on, also as the schedule's zone shows them; jitter not counted."""
+    definition, planned = schedule.definition, schedule.planned
     if not known_type(definition):
         return []
     try:
         zone = check_timezone(definition.timezone)
-        times = next_times(definition, now, SHOWN_TIMES)
+        first = [planned.due] if planned is not None else []
+        times = [*first, *next_times(definition, first[0] if first else now, SHOWN_TIMES - len(first))]
     except ValueError:
         return []
     return [{"at": at, "local": at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M %Z")} for at in times]

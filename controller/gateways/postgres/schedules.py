@@ -222,8 +222,12 @@ class ScheduleStore:
         elif said == wanted.enabled and same(known.definition, wanted):
             return
         else:
-            enabled = known.enabled if said == wanted.enabled else wanted.enabled
-            stays = same_times(known.definition, wanted) and (known.enabled or not enabled)
+            same_when = same_times(known.definition, wanted)
+            fired = (
+                known.planned is None and not same_when
+            )  # a one-shot switched itself off; this is another one
+            enabled = known.enabled if said == wanted.enabled and not fired else wanted.enabled
+            stays = same_when and (known.enabled or not enabled)
             planned = known.planned if stays else plan(wanted)
         values = definition_values(wanted) | planned_values(planned)
         values |= {"owner": Owner.FILE.value, "enabled": enabled, "file_enabled": wanted.enabled, "now": now}

@@ -44,7 +44,7 @@ class SyncWorkers:
         in_flight: Callable[[], frozenset[str]],
         beside: Beside,
         wake: Callable[[], None],
-        kept: Callable[[], frozenset[str]],
+        kept: Callable[[], frozenset[str] | None],
     ) -> None:
         self._limits = file.health_limits
         self._cluster = cluster

@@ -121,6 +121,26 @@ async def test_the_file_owns_its_schedules(database: Database) -> None:
     assert [row["kind"] for row in kinds] == ["schedule.created", "schedule.removed", "schedule.changed"]
 
 
+async def test_a_one_shot_that_the_file_gives_another_time_comes_again(database: Database) -> None:
+    clock = AnyTime()
+    once = a_schedule("once", "one_shot", (START + timedelta(hours=1)).isoformat(), "pause", given=PAUSE)
+
+    async def restarted(schedule: dict[str, Any]) -> None:
+        process = Clockwork(database, a_file([schedule]), clock)
+        await process.run()
+        await process.end()
+
+    await restarted(once)
+    clock.at += timedelta(hours=1)
+    await restarted(once)
+    assert len(await fired(database, "once")) == 1
+    again = {**once, "spec": (START + timedelta(hours=3)).isoformat()}
+    await restarted(again)
+    clock.at += timedelta(hours=2)
+    await restarted(again)
+    assert len(await fired(database, "once")) == 2
+
+
 async def test_a_schedule_pauses_and_resumes_what_schedules_paused_and_nothing_else(
     database: Database,
 ) -> None:

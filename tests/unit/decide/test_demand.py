@@ -12,6 +12,7 @@ from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import Entity, EntityType, Job, JobStatus, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Skip
+from controller.domain.schedules import Floor
 from controller.domain.sightings import Node, NodeView, PodView, Unknown
 from controller.domain.workers import Worker, WorkerStatus
 from tests.unit.decide.builders import ACME, BOARD, JANE, NOW, a_job, a_node, a_worker, ago
@@ -342,3 +343,12 @@ def test_a_pool_that_is_probed_gets_one_worker_until_that_one_is_proven() -> Non
     assert only_reason(found) is Skip.HELD
     unproven = a_worker(labels=("large", "x"))
     assert served(plan(jobs, [unproven], probing=frozenset({"x"}))) == [jobs[2].job_id]
+
+
+@pytest.mark.parametrize(("idle", "made"), [(30, 1), (500, 0)])
+def test_jobs_that_no_runner_gets_do_not_make_a_warm_window_add_more(idle: int, made: int) -> None:
+    jobs = [a_job(job_id=number, created_at=ago(900)) for number in range(3)]
+    supply = [a_worker(f"w-{number}", online_at=ago(900), idle_since=ago(idle)) for number in range(3)]
+    job = jobs[0]
+    window = Floor(1, "mornings", job.scope, job.labels, 1, NOW + timedelta(hours=1))
+    assert len(plan(jobs, supply, floors=(window,)).warm) == made

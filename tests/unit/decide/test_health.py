@@ -190,3 +190,12 @@ def test_an_intent_of_an_earlier_leader_is_carried_on_with_and_not_decided_again
 def test_an_ended_worker_is_not_looked_at() -> None:
     ended = a_worker(status=WorkerStatus.COMPLETED, **ONLINE)
     assert check_health(a_view([ended], [a_pod()], runners={SCOPE: ()})) == Decided()
+
+
+@pytest.mark.parametrize(("kept", "killed"), [(frozenset(), True), (frozenset({NAME}), False), (None, False)])
+def test_an_idle_worker_that_a_warm_window_keeps_or_may_keep_is_spared(
+    kept: frozenset[str] | None, killed: bool
+) -> None:
+    worker = a_worker(**ONLINE)
+    view = a_view([worker], [a_pod()], runners={worker.scope: (a_runner(online=True),)}, kept=kept)
+    assert any(isinstance(change, Intend) for change in check_health(view).changes) == killed
