@@ -7,7 +7,7 @@ The flow of one job, and where to read about each step:
     pod/node watch, next due time ──▶ wake ◀── 15 s timeout ◀───────────────┘
                         │                                   (reconcile/loop)
                         ▼  one iteration, only while this process leads
-            sync_jobs ─▶ sync_workers (five phases) ─▶ schedules ─▶ demand_match ─▶ provision ─▶ pod ─▶ board
+            sync_jobs ─▶ sync_workers (phases 1–5 and 2.5) ─▶ schedules ─▶ demand_match ─▶ provision ─▶ pod ─▶ board
 
 Every step is observe → decide → act. Observing and acting is done by `gateways`, deciding by the pure
 functions of `decide` over the values of `domain`; `reconcile` says when and in which order.

@@ -35,7 +35,8 @@ MakeView = Callable[[Request], Awaitable[View]]
 
 NOT_A_PAGE = "There is no page at this address. The navigation above lists those there are."
 NOT_A_TWIN = (
-    "There is nothing at this address. Pages: /overview /usage /jobs /workers /boards, each also with .json."
+    "There is nothing at this address. Pages: /overview /usage /jobs /history /queue /workers /boards /schedules, "
+    "each also with .json."
 )
 
 

@@ -1,4 +1,4 @@
-"""sync_workers: rows, pods, nodes and runners are brought into agreement, in five phases under one lock.
+"""sync_workers: rows, pods, nodes and runners are brought into agreement, in phases 1 to 5 and 2.5 under one lock.
 
     observe (no lock) ─▶ lock: OrphanSweep, PodPhaseSync, UnreachableNodeCheck, HealthChecks,
                                GitHubCleanup, DeleteTerminalPods ─▶ commit ─▶ effects
