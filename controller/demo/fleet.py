@@ -41,6 +41,17 @@ ORGANIZATIONS = {
 }
 USERS = {"jane": ("jane/dotfiles", "jane/emulator"), "kofi": ("kofi/rustlings",)}
 PRIVATE = frozenset({"acme/widgets"})
+SCHEDULES = [
+    {
+        "name": "weekday-mornings",
+        "type": "cron",
+        "spec": "0 8 * * 1-5",
+        "timezone": "Europe/Berlin",
+        "action": "warm",
+        "with": {"entity": "acme", "labels": ["ubuntu-24.04-riscv"], "runners": 2, "for": "1h"},
+    },
+    {"name": "tidy", "type": "cron", "spec": "0 3 * * *", "action": "prune"},
+]
 
 
 def repositories() -> list[str]:
@@ -110,6 +121,7 @@ def settings_of(github_url: str, keys: dict[str, tuple[Path, bytes]], port: int)
             },
         },
         "pools": [{"name": pool.name, "labels": list(pool.labels), "image": IMAGE} for pool in POOLS],
+        "schedules": SCHEDULES,
         "web": {
             "listen": f"127.0.0.1:{port}",
             "contact": "This is a demo: every job here is simulated, and the week before it is made up.",
