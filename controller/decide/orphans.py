@@ -7,7 +7,7 @@ ends nothing; workers that it has kept silent for more than two heartbeats are a
 """
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from controller.domain.changes import (
     Adopt,
@@ -23,7 +23,13 @@ from controller.domain.changes import (
     PodGone,
     WorkerChange,
 )
-from controller.domain.constants import CACHE_GRACE, HEARTBEAT_EVERY, SILENT_AT_ONCE, SILENT_BEATS
+from controller.domain.constants import (
+    CACHE_GRACE,
+    HEARTBEAT_EVERY,
+    NO_JOB_GRACE,
+    SILENT_AT_ONCE,
+    SILENT_BEATS,
+)
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodView, Unknown
@@ -39,6 +45,8 @@ def find_orphans(view: View) -> Decided:
     effects: list[Effect] = []
     for worker in view.workers.values():
         pod = view.pods.pods.get(worker.name)
+        if pod is None and worker.status.live and worker.pod_ended_at is not None:
+            changes.extend(_end_late(worker, worker.pod_ended_at, view.now))
         if worker.name in view.in_flight or not worker.holds_pod:
             continue
         if pod is not None:
@@ -119,6 +127,17 @@ def _end(worker: Worker, view: View) -> Iterator[WorkerChange]:
         else:
             yield Fail(worker.name, Reason.POD_MISSING)
     yield PodGone(worker.name, view.now)
+
+
+def _end_late(worker: Worker, pod_ended_at: datetime, now: datetime) -> Iterator[WorkerChange]:
+    """Its pod succeeded and was deleted while GitHub's word of its job was still awaited: it ends as it would have."""
+    if worker.ending_reason is not None:
+        return  # the kill ends it
+    if worker.job_id is not None:
+        yield Finish(worker.name)
+    elif now - pod_ended_at >= NO_JOB_GRACE:
+        removed = worker.online_at is not None
+        yield Fail(worker.name, Reason.RUNNER_REMOVED if removed else Reason.NO_JOB_RAN)
 
 
 def _ending(pod: Pod) -> bool:

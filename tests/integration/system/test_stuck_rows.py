@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from controller.simulators.cluster import Behaviour
+from controller.simulators.github import WebhookRule
 from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
@@ -82,3 +83,24 @@ async def test_a_pod_is_ended_though_its_installation_is_gone(database_url: str,
         (row,) = await system.rows("SELECT status, failure_reason FROM workers")
         assert (row["status"], row["failure_reason"]) == ("failed", "pod_stuck_pending")
         assert all(pod["status"]["phase"] == "Failed" for pod in system.cluster.pods())
+
+
+async def test_a_pod_that_is_deleted_while_its_job_is_unheard_leaves_no_live_row(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
+        for action in ("in_progress", "completed"):
+            system.github.sim.faults.webhooks.rules.append(WebhookRule("lose", action=action))
+        asked = "actions/get-job-for-workflow-run|actions/list-jobs-for-workflow-run"
+        rule = system.github.sim.faults.add(operation=asked, status=500, times=None)
+        ids = system.queue("acme/widgets", "rv1")
+        await system.until(system.finished(ids))
+        await system.step()
+        (pod,) = system.cluster.pods()
+        await system.controller.cluster.force_delete_pod(pod["metadata"]["name"])
+        system.github.sim.faults.remove(rule.name)
+        for _ in range(30):
+            await system.step()
+        assert await system.statuses() == {"completed": 1}
+        assert "running" not in await system.statuses("workers")
+        assert "pending" not in await system.statuses("workers")

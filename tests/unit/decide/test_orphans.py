@@ -18,6 +18,7 @@ from controller.domain.changes import (
     Intend,
     OwnSecret,
     PodGone,
+    WorkerChange,
 )
 from controller.domain.jobs import JobStatus
 from controller.domain.reasons import Reason
@@ -137,3 +138,21 @@ def test_a_pod_that_does_not_say_whose_it_is_is_left_alone() -> None:
 
 def test_pods_that_are_not_ours_are_not_looked_at() -> None:
     assert find_orphans(a_view([], [a_pod("postgres-0")], ours={})) == Decided()
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes"),
+    [
+        ({"job_id": 5, "job_status": JobStatus.COMPLETED}, (Finish(NAME),)),
+        ({"job_id": 5, "job_status": JobStatus.RUNNING}, (Finish(NAME),)),
+        ({"pod_ended_at": ago(59)}, ()),
+        ({}, (Fail(NAME, Reason.NO_JOB_RAN),)),
+        ({"online_at": ago(90)}, (Fail(NAME, Reason.RUNNER_REMOVED),)),
+        ({"ending_reason": "runner_idle"}, ()),
+    ],
+)
+def test_a_row_whose_ended_pod_was_deleted_before_it_ended_does_not_live_for_ever(
+    fields: dict[str, Any], changes: tuple[WorkerChange, ...]
+) -> None:
+    worker = a_worker(**{"pod_at": ago(100), "running_at": ago(99), "pod_ended_at": ago(60), **fields})
+    assert find_orphans(a_view([worker])).changes == changes
