@@ -9,6 +9,7 @@ from typing import Any
 import uvicorn
 
 BACKLOG = 2048
+IDLE_SECONDS = 75  # as real servers: closing sooner than clients stop reusing it breaks what they send
 START_DEADLINE = 20.0
 LOOPBACK = "127.0.0.1"
 
@@ -49,7 +50,14 @@ async def serving(app: Any, host: str = LOOPBACK) -> AsyncIterator[str]:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.bind((host, 0))
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, backlog=BACKLOG, timeout_graceful_shutdown=2, ws="none"
+        app,
+        log_level="warning",
+        access_log=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=2,
+        ws="none",
+        date_header=False,  # the simulated GitHub goes by its own clock
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[sock]), name=f"serving {sock.getsockname()}")

@@ -135,8 +135,10 @@ class Workers(Protocol):
         """Insert these rows and commit; says which were written and which names are taken already."""
         ...
 
-    async def note_runner(self, name: str, group_id: int, runner_id: int, epoch: int, now: datetime) -> None:
-        """The runner is registered."""
+    async def note_runner(
+        self, name: str, group_id: int, runner_id: int, epoch: int, now: datetime
+    ) -> frozenset[str]:
+        """The runner is registered; says which boards are held by now."""
         ...
 
     async def note_pod(self, name: str, create_rv: int, epoch: int, now: datetime) -> None:
@@ -221,6 +223,10 @@ class Retention(Protocol):
 
     async def forget_failure_logs(self, before: datetime, epoch: int) -> int:
         """Remove log lines and events of workers that failed before then."""
+        ...
+
+    async def forget_holds(self, before: datetime, epoch: int) -> int:
+        """Remove pauses and drains that ended before then."""
         ...
 
 

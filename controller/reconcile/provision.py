@@ -96,8 +96,9 @@ class Provisioner:
             reserved = await self._workers.reserve(
                 [order for order, _ in orders.values()], epoch, self._clock.now()
             )
-            for name in reserved.written:
-                self._begin(_Ordered(orders[name][1], name, epoch, held))
+            for name, (_, step) in orders.items():  # in the plan's order, since only some begin at once
+                if name in reserved.written:
+                    self._begin(_Ordered(step, name, epoch, held))
             begun += len(reserved.written)
             waiting = [orders[name][1] for name in reserved.taken]
         return begun
@@ -145,12 +146,13 @@ class Provisioner:
         now = self._clock.now()
         self._stage("jit", began, now)
         try:
-            await self._workers.note_runner(name, group_id, jit.runner.id, epoch, now)
+            held = await self._workers.note_runner(name, group_id, jit.runner.id, epoch, now)
         except LeadershipLost:  # whoever leads now may have ended the row before this runner existed
             await self._remove_runner(ordered, jit.runner.id)
             raise
         try:
-            created = await self._cluster.provision_runner(self._order(ordered, jit), jit.config)
+            order = self._order(ordered, jit, held)
+            created = await self._cluster.provision_runner(order, jit.config)
         except ClusterError:
             await self._remove_runner(ordered, jit.runner.id)
             raise
@@ -189,7 +191,8 @@ class Provisioner:
             self._metrics.worker_failures_total.labels(Reason.PROVISION_FAILED.value).inc()
         return failed
 
-    def _order(self, ordered: _Ordered, jit: JitRunner) -> PodOrder:
+    def _order(self, ordered: _Ordered, jit: JitRunner, held: frozenset[str]) -> PodOrder:
+        """The pod to make, away from what was held when the step was decided and what is held by now."""
         need, pool = ordered.step.need, self._file.pool_named(ordered.step.pool.name)
         if pool is None:
             raise ClusterRefused(f"pool {ordered.step.pool.name} is not in the settings")
@@ -212,7 +215,7 @@ class Provisioner:
             image_pull_policy=pool.pull_policy,
             image_pull_secrets=pool.image_pull_secrets,
             node_selector=pool.node_selector,
-            held_nodes=sorted(ordered.held),
+            held_nodes=sorted(ordered.held | held),
             tolerations=pool.tolerations,
             env=pool.env,
             requests=pool.resources.get("requests", {}),

@@ -1,6 +1,6 @@
 """Retention: every hour, what has become too old is forgotten; beside the loop, batch by batch."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -38,6 +38,7 @@ class Prune:
             ("occurrences", self._rows.forget_occurrences, self._ages.events),
             ("snapshots", self._rows.forget_snapshots, self._ages.snapshots),
             ("failure_logs", self._rows.forget_failure_logs, self._ages.failure_logs),
+            ("holds", self._rows.forget_holds, timedelta()),
         )
         for kind, forget, age in kinds:
             forgotten = 0

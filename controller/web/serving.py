@@ -12,6 +12,9 @@ from controller.errors import ConfigError
 
 BACKLOG = 2048
 GRACE_SECONDS = 5
+# Longer than GitHub, proxies and load balancers reuse an idle connection (60 s is usual): what they send on one that
+# is just being closed is lost, and a delivery is not sent again.
+IDLE_SECONDS = 75
 LOOK_SECONDS = 0.01
 
 
@@ -23,18 +26,23 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.asynccontextmanager
-async def serving(app: ASGIApp, host: str, port: int) -> AsyncIterator[str]:
-    """Serve the app for the length of the block; gives its base URL. Port 0: any free one."""
+async def serving(app: ASGIApp, host: str, port: int, *, dated: bool = True) -> AsyncIterator[str]:
+    """Serve the app for the length of the block; gives its base URL. Port 0: any free one.
+
+    An app that goes by another clock than the machine's dates its answers itself.
+    """
     listener = _bind(host, port)
     config = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         backlog=BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ws="none",
         lifespan="off",
         server_header=False,
+        date_header=dated,
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name=f"serve {host}:{port}")

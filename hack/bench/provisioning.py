@@ -22,8 +22,7 @@ async def latency(rig: Rig, samples: int) -> AsyncIterator[Figure]:
     floor = await _floor_latency(rig, samples)
     took = []
     async with rig.running(), PodWatch(rig).open() as watch:
-        await rig.deliver(0)  # the first fetches a token and finds the group
-        await watch.until(1)
+        await rig.finish_one(watch)  # which also fetches a token and finds the group
         for _ in range(samples):
             began, count = time.perf_counter(), len(watch.seen)
             await rig.deliver(0)
@@ -68,18 +67,13 @@ async def burst(rig: Rig, jobs: int) -> AsyncIterator[Figure]:
         floor = (max(watch.seen.values()) - began) * 1000
         await _delete_all(cluster, watch)
     async with rig.running(), PodWatch(rig).open() as watch:
+        await rig.finish_one(watch)
         for number in range(organizations):  # tokens and groups, as the floor has them
             await rig.deliver(number)
-        await watch.until(organizations)
-        senders = asyncio.Semaphore(SENDERS)
-
-        async def send(number: int) -> None:
-            async with senders:
-                await rig.deliver(number)
-
+        await watch.until(1 + organizations)
         began = time.perf_counter()
-        await asyncio.gather(*(send(number) for number in range(jobs)))
-        await watch.until(organizations + jobs)
+        await rig.deliver_all(jobs, SENDERS)
+        await watch.until(1 + organizations + jobs)
         took = (max(watch.seen.values()) - began) * 1000
         yield Figure(f"burst of {jobs} jobs of {organizations} organizations", took, "ms", 1.5 * floor, floor)
         yield Figure("memory after the burst", rig.memory() / 2**20, "MiB", 250)
@@ -93,10 +87,12 @@ async def turnaround(rig: Rig, samples: int) -> AsyncIterator[Figure]:
     took = []
     boards = await _boards(rig)
     async with rig.running(), PodWatch(rig).open() as watch:
+        await rig.finish_one(watch)
+        await _succeed(rig, next(iter(watch.seen)))
         have = len(await _live_pods(rig))
         for number in range(boards - have + samples):
             await rig.deliver(number)
-        await watch.until(boards - have)
+        await watch.until(1 + boards - have)
         for name in (await _live_pods(rig))[:samples]:
             began, count = time.perf_counter(), len(watch.seen)
             await _succeed(rig, name)

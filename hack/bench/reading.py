@@ -80,7 +80,9 @@ async def webhooks(rig: Rig, deliveries: int, at_once: int) -> AsyncIterator[Fig
     floor = await _at_once(at_once, deliveries, lambda number: _bare(rig, number))
     await _run(rig, FORGET)
     async with rig.running():
-        took = await _at_once(at_once, deliveries, rig.deliver)
+        began = time.perf_counter()
+        await rig.deliver_all(deliveries, at_once)
+        took = (time.perf_counter() - began) * 1000
     yield Figure(f"{deliveries} webhooks, {at_once} at once", took, "ms", 3 * floor, floor)
 
 

@@ -26,7 +26,7 @@ async def main(directory: Path, organizations: int, boards: int, secret: str) ->
     github = GitHubSimulator(clock, rng, secret)
     cluster = ClusterSimulator(clock, rng, token=TOKEN)
     async with (
-        serving(github.app, LOOPBACK, 0) as github_url,
+        serving(github.app, LOOPBACK, 0, dated=False) as github_url,
         serving(cluster.app, LOOPBACK, 0) as cluster_url,
     ):
         github.base_url = github_url

@@ -32,6 +32,4 @@ class BoardStore:
 
     async def known(self) -> frozenset[str]:
         """The nodes that have a row."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.KNOWN)).fetchall()
-            return frozenset(row["node"] for row in rows)
+        return frozenset(row["node"] for row in await self._database.fetch(self.KNOWN))

@@ -41,6 +41,9 @@ class Known:
     ended: dict[str, Any] | None
 
 
+NOTHING = Known(None, False, None)
+
+
 class Intake:
     """What the receiver and the pull of missed deliveries write."""
 
@@ -51,39 +54,37 @@ class Intake:
         self._catalogue = catalogue
         self._note = note
 
-    # In this order everywhere: a delivery waits for its own double before it waits for its job.
+    # In this order everywhere, `unheard_of` included: a delivery waits for its own double before it waits for its job.
     ONE_AT_A_TIME = """
-    SELECT pg_advisory_xact_lock(hashtextextended(%(delivery)s, 0)),
-        pg_advisory_xact_lock(hashtextextended(%(job)s, 0))
+    SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' delivery ' || %(guid)s, 0)),
+        pg_advisory_xact_lock(hashtextextended(current_schema() || ' job ' || %(job)s, 0))
     """
 
     async def take(self, delivery: Delivery, *, known_app: bool, allowed: bool, now: datetime) -> Outcome:
         """Record one delivery and what follows from it; a second time changes nothing."""
-        outcome = preliminary_outcome(delivery.notice, self._catalogue, known_app=known_app, allowed=allowed)
-        job_id = delivery.notice.job_id if isinstance(delivery.notice, JobNotice) else None
-        schema = self._database.schema
-        locks = {
-            "delivery": f"{schema} delivery {delivery.guid}",
-            "job": f"{schema} job {job_id or delivery.guid}",
-        }
+        notice = delivery.notice
+        outcome = preliminary_outcome(notice, self._catalogue, known_app=known_app, allowed=allowed)
+        if outcome is None and isinstance(notice, JobNotice) and await self._is_news(delivery, notice, now):
+            self._count(notice, Outcome.JOB_STORED, NOTHING, now)
+            return Outcome.JOB_STORED
+        job_id = notice.job_id if isinstance(notice, JobNotice) else None
         async with self._database.transaction() as connection:
+            locks = {"guid": delivery.guid, "job": str(job_id or delivery.guid)}
             await connection.execute(self.ONE_AT_A_TIME, locks)
             known = await self._look(connection, delivery.guid, job_id)
             if known.outcome is not None:
                 return known.outcome
-            if outcome is None and isinstance(delivery.notice, JobNotice):
-                outcome = await self._take_job(
-                    connection, delivery, delivery.notice, known, now, allowed=allowed
-                )
+            if outcome is None and isinstance(notice, JobNotice):
+                outcome = await self._take_job(connection, delivery, notice, known, now, allowed=allowed)
             outcome = outcome or Outcome.OK
-            if isinstance(delivery.notice, InstallationNotice) and delivery.notice.action in UPSETTING:
-                due = {"installation_id": delivery.notice.installation_id, "now": now}
+            if isinstance(notice, InstallationNotice) and notice.action in UPSETTING:
+                due = {"installation_id": notice.installation_id, "now": now}
                 await connection.execute(self.LOOK_AT_ALL, due)
-            await self._record(connection, delivery, outcome, now)
+            await connection.execute(self.EVENT, self._event_values(delivery, outcome, now))
             if outcome not in WITHOUT_EFFECT:
                 await ring(connection, self._database.channel)
-        if isinstance(delivery.notice, JobNotice):
-            self._count(delivery.notice, outcome, known, now)
+        if isinstance(notice, JobNotice):
+            self._count(notice, outcome, known, now)
         return outcome
 
     def _count(self, notice: JobNotice, outcome: Outcome, known: Known, now: datetime) -> None:
@@ -122,9 +123,8 @@ class Intake:
 
     async def missing(self, guids: Collection[str]) -> frozenset[str]:
         """Which of these deliveries have not been taken in."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.MISSING, {"guids": list(guids)})).fetchall()
-            return frozenset(row["guid"] for row in rows)
+        rows = await self._database.fetch(self.MISSING, {"guids": list(guids)})
+        return frozenset(row["guid"] for row in rows)
 
     # GitHub keeps deliveries for three days; an App that has been silent for longer is not looked for any further.
     LAST_AT = """
@@ -135,9 +135,8 @@ class Intake:
 
     async def last_at(self, app_id: str) -> datetime | None:
         """When the last delivery of an App was taken in."""
-        async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.LAST_AT, {"app_id": app_id})).fetchone()
-            return row["at"] if row else None
+        rows = await self._database.fetch(self.LAST_AT, {"app_id": app_id})
+        return rows[0]["at"] if rows else None
 
     async def _take_job(
         self,
@@ -167,15 +166,39 @@ class Intake:
             await connection.execute(self.COMPLETE, {**known.ended, "job_id": notice.job_id, "now": now})
         return outcome
 
-    INSERT = """
+    JOB = """
     INSERT INTO jobs (job_id, name, html_url, entity_id, entity_name, entity_type, repo, private, app_id,
         installation_id, labels, pool, run_id, run_attempt, status, learnt_from, confirmed, heard_at, poll_at,
         created_at, seen_at, updated_at)
-    VALUES (%(job_id)s, %(name)s, %(html_url)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(repo)s,
+    SELECT %(job_id)s, %(name)s, %(html_url)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(repo)s,
         %(private)s, %(app_id)s, %(installation_id)s, %(labels)s, %(pool)s, %(run_id)s, %(run_attempt)s,
-        'pending', %(source)s, %(confirmed)s, %(now)s, %(poll_at)s, %(created_at)s, %(now)s, %(now)s)
-    ON CONFLICT (job_id) DO NOTHING
+        'pending', %(source)s, %(confirmed)s, %(now)s, %(poll_at)s, %(created_at)s, %(now)s, %(now)s
     """
+    EVENT = """
+    INSERT INTO events (at, source, kind, outcome, delivery, job_id, entity_id, installation_id, app_id, detail)
+    SELECT %(now)s, %(source)s, %(kind)s, %(outcome)s, %(guid)s, %(job_id)s::bigint, %(entity_id)s::bigint,
+        %(installation_id)s::bigint, %(app_id)s, %(detail)s
+    """
+
+    # The whole transaction as one statement, for what is taken in most urgently: a job that nobody has heard of.
+    NEWS = f"""
+    WITH stored AS (
+        {JOB} WHERE unheard_of(%(guid)s, %(job_id)s) ON CONFLICT (job_id) DO NOTHING RETURNING job_id
+    ), recorded AS ({EVENT} FROM stored)
+    SELECT pg_notify(%(channel)s, '') FROM stored
+    """
+
+    async def _is_news(self, delivery: Delivery, notice: JobNotice, now: datetime) -> bool:
+        """Take in a queued job of which nothing was heard before; False if that is not what this is."""
+        if notice.action != "queued":
+            return False
+        job = self._job_values(delivery, notice, now, confirmed=notice.confirmed)
+        event = self._event_values(delivery, Outcome.JOB_STORED, now)
+        return bool(
+            await self._database.fetch(self.NEWS, {**job, **event, "channel": self._database.channel})
+        )
+
+    INSERT = f"{JOB} ON CONFLICT (job_id) DO NOTHING"
     LOOK_AGAIN = """
     UPDATE jobs SET poll_at = %(now)s, heard_at = %(now)s, updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status = 'pending' AND NOT confirmed
@@ -203,32 +226,34 @@ class Intake:
     async def _insert(
         self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime, *, confirmed: bool
     ) -> bool:
+        values = self._job_values(delivery, notice, now, confirmed=confirmed)
+        return (await connection.execute(self.INSERT, values)).rowcount == 1
+
+    def _job_values(
+        self, delivery: Delivery, notice: JobNotice, now: datetime, *, confirmed: bool
+    ) -> dict[str, Any]:
         pool = self._catalogue.serving(notice.labels)
-        cursor = await connection.execute(
-            self.INSERT,
-            {
-                "job_id": notice.job_id,
-                "name": notice.name,
-                "html_url": notice.html_url,
-                "entity_id": notice.entity.id,
-                "entity_name": notice.entity.name,
-                "entity_type": notice.entity.type.value,
-                "repo": notice.repo,
-                "private": notice.private,
-                "app_id": delivery.app_id,
-                "installation_id": notice.installation_id,
-                "labels": list(notice.labels),
-                "pool": pool.name if pool else None,
-                "run_id": notice.run_id,
-                "run_attempt": notice.run_attempt,
-                "source": delivery.source,
-                "confirmed": confirmed,
-                "poll_at": now + (PENDING_SILENCE[0] if confirmed else AT_ONCE),
-                "created_at": notice.created_at,
-                "now": now,
-            },
-        )
-        return cursor.rowcount == 1
+        return {
+            "job_id": notice.job_id,
+            "name": notice.name,
+            "html_url": notice.html_url,
+            "entity_id": notice.entity.id,
+            "entity_name": notice.entity.name,
+            "entity_type": notice.entity.type.value,
+            "repo": notice.repo,
+            "private": notice.private,
+            "app_id": delivery.app_id,
+            "installation_id": notice.installation_id,
+            "labels": list(notice.labels),
+            "pool": pool.name if pool else None,
+            "run_id": notice.run_id,
+            "run_attempt": notice.run_attempt,
+            "source": delivery.source,
+            "confirmed": confirmed,
+            "poll_at": now + (PENDING_SILENCE[0] if confirmed else AT_ONCE),
+            "created_at": notice.created_at,
+            "now": now,
+        }
 
     START = """
     UPDATE jobs SET status = 'running', runner_name = COALESCE(%(runner_name)s, runner_name),
@@ -278,32 +303,21 @@ class Intake:
         known = await (await connection.execute(self.EXISTS, {"job_id": notice.job_id})).fetchone()
         return Outcome.JOB_ALREADY_EXISTS if known else Outcome.JOB_NOT_FOUND
 
-    RECORD = """
-    INSERT INTO events (at, source, kind, outcome, delivery, job_id, entity_id, installation_id, app_id, detail)
-    VALUES (%(now)s, %(source)s, %(kind)s, %(outcome)s, %(guid)s, %(job_id)s, %(entity_id)s,
-        %(installation_id)s, %(app_id)s, %(detail)s)
-    """
-
-    async def _record(
-        self, connection: Connection, delivery: Delivery, outcome: Outcome, now: datetime
-    ) -> None:
+    def _event_values(self, delivery: Delivery, outcome: Outcome, now: datetime) -> dict[str, Any]:
         kind, fields, detail = self._described(delivery)
-        await connection.execute(
-            self.RECORD,
-            {
-                "job_id": None,
-                "entity_id": None,
-                "installation_id": None,
-                **fields,
-                "now": now,
-                "source": delivery.source,
-                "kind": kind,
-                "outcome": outcome.value,
-                "guid": delivery.guid,
-                "app_id": delivery.app_id,
-                "detail": Jsonb(detail),
-            },
-        )
+        return {
+            "job_id": None,
+            "entity_id": None,
+            "installation_id": None,
+            **fields,
+            "now": now,
+            "source": delivery.source,
+            "kind": kind,
+            "outcome": outcome.value,
+            "guid": delivery.guid,
+            "app_id": delivery.app_id,
+            "detail": Jsonb(detail),
+        }
 
     def _described(self, delivery: Delivery) -> tuple[str, dict[str, Any], dict[str, Any]]:
         match delivery.notice:

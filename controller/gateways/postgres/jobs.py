@@ -32,8 +32,7 @@ class JobStore:
         return await self._select(self.DUE, {"now": now, "limit": limit})
 
     async def _select(self, query: str, values: dict[str, Any]) -> list[Job]:
-        async with self._database.transaction() as connection:
-            return [job_of(row) for row in await (await connection.execute(query, values)).fetchall()]
+        return [job_of(row) for row in await self._database.fetch(query, values)]
 
     NEXT_DUE = """
     SELECT min(retry_after) AS at FROM jobs
@@ -42,9 +41,8 @@ class JobStore:
 
     async def next_due(self, now: datetime) -> datetime | None:
         """When the next job's back-off ends."""
-        async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.NEXT_DUE, {"now": now})).fetchone()
-            return row["at"] if row else None
+        rows = await self._database.fetch(self.NEXT_DUE, {"now": now})
+        return rows[0]["at"] if rows else None
 
     AT_WORK = """
     SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name
@@ -53,9 +51,8 @@ class JobStore:
 
     async def at_work(self, job_ids: Collection[int]) -> frozenset[int]:
         """Which of these jobs run on a worker of ours that has not ended."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.AT_WORK, {"job_ids": list(job_ids)})).fetchall()
-            return frozenset(row["job_id"] for row in rows)
+        rows = await self._database.fetch(self.AT_WORK, {"job_ids": list(job_ids)})
+        return frozenset(row["job_id"] for row in rows)
 
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
         """Write what sync_jobs concluded; the changes that really moved a job."""

@@ -56,6 +56,12 @@ class RetentionStore:
         """Remove log lines and events of workers that failed before then; how many workers."""
         return await self._run(self.FAILURE_LOGS, before, epoch)
 
+    HOLDS = "DELETE FROM holds WHERE until < %(before)s AND why IN ('pause', 'drain')"  # the loop keeps the others
+
+    async def forget_holds(self, before: datetime, epoch: int) -> int:
+        """Remove pauses and drains that ended before then; how many."""
+        return await self._run(self.HOLDS, before, epoch)
+
     async def _run(self, query: str, before: datetime, epoch: int) -> int:
         async with self._database.leading(epoch) as connection:
             return (await connection.execute(query, {"before": before, "batch": BATCH})).rowcount

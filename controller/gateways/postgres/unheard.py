@@ -22,8 +22,7 @@ class UnheardStore:
 
     async def homes(self, since: datetime) -> list[Home]:
         """The repositories that had a job since then."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.HOMES, {"since": since})).fetchall()
+        rows = await self._database.fetch(self.HOMES, {"since": since})
         return [
             Home(entity_of(row), row["repo"], row["private"], row["app_id"], row["installation_id"])
             for row in rows
@@ -35,17 +34,15 @@ class UnheardStore:
 
     async def active_runs(self, run_ids: Collection[int]) -> frozenset[int]:
         """Which of these runs have a job that has not ended."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.ACTIVE, {"run_ids": list(run_ids)})).fetchall()
-            return frozenset(row["run_id"] for row in rows)
+        rows = await self._database.fetch(self.ACTIVE, {"run_ids": list(run_ids)})
+        return frozenset(row["run_id"] for row in rows)
 
     KNOWN = "SELECT job_id FROM jobs WHERE job_id = ANY(%(job_ids)s)"
 
     async def known(self, job_ids: Collection[int]) -> frozenset[int]:
         """Which of these jobs have a row."""
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.KNOWN, {"job_ids": list(job_ids)})).fetchall()
-            return frozenset(row["job_id"] for row in rows)
+        rows = await self._database.fetch(self.KNOWN, {"job_ids": list(job_ids)})
+        return frozenset(row["job_id"] for row in rows)
 
     LEARN = """
     INSERT INTO jobs (job_id, name, html_url, entity_id, entity_name, entity_type, repo, private, app_id,

@@ -3,6 +3,7 @@
 Every write checks the epoch in its own transaction and names the allowed earlier states.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -47,8 +48,7 @@ class WorkerStore:
 
     async def current(self) -> list[Worker]:
         """Live rows, and ended ones whose pod is not known to be gone."""
-        async with self._database.transaction() as connection:
-            return [worker_of(row) for row in await (await connection.execute(self.CURRENT)).fetchall()]
+        return [worker_of(row) for row in await self._database.fetch(self.CURRENT)]
 
     SCOPES = """
     SELECT DISTINCT app_id, installation_id, entity_id, entity_name, entity_type, repo FROM workers
@@ -69,10 +69,8 @@ class WorkerStore:
         return await self._scopes(self.FAILED_SCOPES, since)
 
     async def _scopes(self, query: str, since: datetime) -> frozenset[Scope]:
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(query, {"since": since})).fetchall()
         found = set()
-        for row in rows:
+        for row in await self._database.fetch(query, {"since": since}):
             entity = entity_of(row)
             repo = row["repo"] if entity.type is EntityType.USER else None
             found.add(Scope(row["app_id"], row["installation_id"], entity, repo))
@@ -85,33 +83,34 @@ class WorkerStore:
         "SELECT id FROM occurrences WHERE id = ANY(%(ids)s) AND status = 'running' AND warm_until > %(now)s"
     )
     HELD = """
-    SELECT count(*) AS held FROM workers WHERE entity_id = %(entity_id)s AND name IN (
+    SELECT entity_id, count(*) AS held FROM workers WHERE entity_id = ANY(%(entity_ids)s) AND name IN (
         SELECT name FROM workers WHERE status IN ('pending', 'running') AND pod_ended_at IS NULL
         UNION SELECT name FROM workers WHERE pod_at IS NOT NULL AND pod_ended_at IS NULL)
+    GROUP BY entity_id
     """
     RESERVE = """
-    INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool,
-        image, made_for, warm_for, status, created_at, updated_at)
-    VALUES (%(name)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(repo)s, %(app_id)s,
-        %(installation_id)s, %(labels)s, %(pool)s, %(image)s, %(made_for)s, %(warm_for)s, 'pending', %(now)s,
-        %(now)s)
-    ON CONFLICT (name) DO NOTHING
+    WITH reserved AS (
+        INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool,
+            image, made_for, warm_for, status, created_at, updated_at)
+        SELECT name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool, image,
+            made_for, warm_for, 'pending', %(now)s, %(now)s
+        FROM jsonb_to_recordset(%(orders)s) AS ordered (name text, entity_id bigint, entity_name text,
+            entity_type text, repo text, app_id text, installation_id bigint, labels text[], pool text, image text,
+            made_for bigint, warm_for bigint)
+        ON CONFLICT (name) DO NOTHING RETURNING name, made_for)
+    INSERT INTO events (at, source, kind, job_id, worker)
+    SELECT %(now)s, 'controller', 'worker.reserved', made_for, name FROM reserved RETURNING worker
     """
 
     async def reserve(self, orders: Sequence[Reservation], epoch: int, now: datetime) -> Reserved:
         """Insert these rows and commit; says which were written and which names are taken already."""
-        written: set[str] = set()
-        taken: set[str] = set()
         async with self._database.leading(epoch) as connection:
-            for order in await self._still_needed(connection, orders, now):
-                if order.max_workers is not None and await self._held(connection, order) >= order.max_workers:
-                    continue
-                cursor = await connection.execute(self.RESERVE, self._values(order, now))
-                (written if cursor.rowcount else taken).add(order.name)
-                if cursor.rowcount:
-                    job_id = order.made_for
-                    await note_event(connection, "worker.reserved", now, worker=order.name, job_id=job_id)
-        return Reserved(frozenset(written), frozenset(taken))
+            needed = await self._still_needed(connection, orders, now)
+            fitting = await self._under_their_cap(connection, needed)
+            values = {"orders": Jsonb([self._values(order) for order in fitting]), "now": now}
+            rows = await (await connection.execute(self.RESERVE, values)).fetchall() if fitting else []
+        written = frozenset(row["worker"] for row in rows)
+        return Reserved(written, frozenset(order.name for order in fitting) - written)
 
     async def _still_needed(
         self, connection: Connection, orders: Sequence[Reservation], now: datetime
@@ -119,17 +118,33 @@ class WorkerStore:
         """Those whose job is still pending, or whose warm window is still open."""
         job_ids = [order.made_for for order in orders if order.made_for is not None]
         windows = [order.warm_for for order in orders if order.warm_for is not None]
-        cursor = await connection.execute(self.STILL_PENDING, {"job_ids": job_ids})
-        pending = {row["job_id"] for row in await cursor.fetchall()}
-        cursor = await connection.execute(self.STILL_OPEN, {"ids": windows, "now": now})
-        open_ = {row["id"] for row in await cursor.fetchall()}
+        pending: set[int] = set()
+        if job_ids:
+            cursor = await connection.execute(self.STILL_PENDING, {"job_ids": job_ids})
+            pending = {row["job_id"] for row in await cursor.fetchall()}
+        open_: set[int] = set()
+        if windows:
+            cursor = await connection.execute(self.STILL_OPEN, {"ids": windows, "now": now})
+            open_ = {row["id"] for row in await cursor.fetchall()}
         return [order for order in orders if order.made_for in pending or order.warm_for in open_]
 
-    async def _held(self, connection: Connection, order: Reservation) -> int:
-        row = await (await connection.execute(self.HELD, {"entity_id": order.entity.id})).fetchone()
-        return row["held"] if row else 0
+    async def _under_their_cap(
+        self, connection: Connection, orders: Sequence[Reservation]
+    ) -> list[Reservation]:
+        """Those that their entity may still have, in their order."""
+        capped = {order.entity.id for order in orders if order.max_workers is not None}
+        if not capped:
+            return list(orders)
+        cursor = await connection.execute(self.HELD, {"entity_ids": list(capped)})
+        held = Counter({row["entity_id"]: row["held"] for row in await cursor.fetchall()})
+        fitting = []
+        for order in orders:
+            if order.max_workers is None or held[order.entity.id] < order.max_workers:
+                held[order.entity.id] += 1
+                fitting.append(order)
+        return fitting
 
-    def _values(self, order: Reservation, now: datetime) -> dict[str, Any]:
+    def _values(self, order: Reservation) -> dict[str, Any]:
         return {
             "name": order.name,
             "entity_id": order.entity.id,
@@ -143,29 +158,35 @@ class WorkerStore:
             "image": order.image,
             "made_for": order.made_for,
             "warm_for": order.warm_for,
-            "now": now,
         }
 
-    NOTE_RUNNER = """
-    UPDATE workers SET group_id = %(group_id)s, runner_id = %(runner_id)s, jit_at = %(now)s, updated_at = %(now)s
-    WHERE name = %(name)s AND status IN ('pending', 'running')
+    NOTE_RUNNER = f"""
+    WITH leads AS ({Database.LEADS}), noted AS (
+        UPDATE workers SET group_id = %(group_id)s, runner_id = %(runner_id)s, jit_at = %(now)s, updated_at = %(now)s
+        FROM leads WHERE name = %(name)s AND status IN ('pending', 'running'))
+    SELECT ARRAY(SELECT target FROM holds WHERE scope = 'board' AND (until IS NULL OR until > %(now)s)) AS held
+    FROM leads
     """
 
-    async def note_runner(self, name: str, group_id: int, runner_id: int, epoch: int, now: datetime) -> None:
-        """The runner is registered."""
+    async def note_runner(
+        self, name: str, group_id: int, runner_id: int, epoch: int, now: datetime
+    ) -> frozenset[str]:
+        """The runner is registered; says which boards are held by now."""
         values = {"name": name, "group_id": group_id, "runner_id": runner_id, "now": now}
-        async with self._database.leading(epoch) as connection:
-            await connection.execute(self.NOTE_RUNNER, values)
+        row = await self._database.write(self.NOTE_RUNNER, values, epoch)
+        return frozenset(row["held"])
 
-    NOTE_POD = """
-    UPDATE workers SET create_rv = %(create_rv)s, pod_at = COALESCE(pod_at, %(now)s), updated_at = %(now)s
-    WHERE name = %(name)s
+    NOTE_POD = f"""
+    WITH leads AS ({Database.LEADS}), noted AS (
+        UPDATE workers SET create_rv = %(create_rv)s, pod_at = COALESCE(pod_at, %(now)s), updated_at = %(now)s
+        FROM leads WHERE name = %(name)s)
+    SELECT 1 FROM leads
     """
 
     async def note_pod(self, name: str, create_rv: int, epoch: int, now: datetime) -> None:
         """The pod is created."""
-        async with self._database.leading(epoch) as connection:
-            await connection.execute(self.NOTE_POD, {"name": name, "create_rv": create_rv, "now": now})
+        values = {"name": name, "create_rv": create_rv, "now": now}
+        await self._database.write(self.NOTE_POD, values, epoch)
 
     async def fail(
         self, name: str, reason: Reason, info: dict[str, Any], *, own_fault: bool, epoch: int, now: datetime

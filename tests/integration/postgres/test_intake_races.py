@@ -17,6 +17,7 @@ from tests.postgres import opened
 from tests.waiting import until
 
 ROUNDS = 15
+SAME_GUID = "INSERT INTO events (at, source, kind, delivery) VALUES (%(now)s, 'webhook', 'blocker', %(guid)s)"
 
 
 @pytest.fixture
@@ -73,16 +74,17 @@ async def test_a_completed_waits_for_the_queued_that_is_being_stored(
     replicas: tuple[Intake, Intake], database: Database
 ) -> None:
     """The race itself, held open: `queued` has looked for an ending, found none, and has not committed."""
+    start = a_delivery()
     blocker = await database.connect()
     await blocker.execute("BEGIN")
-    await blocker.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+    await blocker.execute(SAME_GUID, {"guid": start.guid, "now": EPOCH})
     first, second = replicas
-    queued = asyncio.create_task(first.take(a_delivery(), known_app=True, allowed=True, now=EPOCH))
+    queued = asyncio.create_task(first.take(start, known_app=True, allowed=True, now=EPOCH))
     await until_blocked(database, 1)
     ending = a_delivery(job_payload("completed"))
     completed = asyncio.create_task(second.take(ending, known_app=True, allowed=True, now=EPOCH))
     await until_blocked(database, 2)
-    await blocker.execute("COMMIT")
+    await blocker.execute("ROLLBACK")
     await blocker.close()
     assert (await queued, await completed) == (Outcome.JOB_STORED, Outcome.JOB_MARKED_COMPLETED)
     assert (await the_job(database))["status"] == "completed"

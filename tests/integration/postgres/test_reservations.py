@@ -2,8 +2,11 @@
 
 import re
 
+import pytest
+
 from controller.domain.jobs import Entity, EntityType
 from controller.domain.reservations import Reservation, Reserved
+from controller.errors import LeadershipLost
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.leader import Leadership
@@ -41,6 +44,22 @@ async def test_the_cap_is_checked_again_where_the_row_is_written(database: Datab
     epoch, workers = await leading(database), WorkerStore(database)
     done = await workers.reserve([an_order(name, 2) for name in ("one", "two", "three")], epoch, EPOCH)
     assert done == Reserved(frozenset({"one", "two"}), frozenset())
+
+
+async def test_what_a_former_leader_notes_of_its_worker_is_not_written(database: Database) -> None:
+    epoch, workers = await leading(database), WorkerStore(database)
+    await workers.reserve([an_order("one")], epoch, EPOCH)
+    for late in (
+        workers.note_runner("one", 1, 7, epoch - 1, EPOCH),
+        workers.note_pod("one", 5, epoch - 1, EPOCH),
+    ):
+        with pytest.raises(LeadershipLost):
+            await late
+    noted = "SELECT runner_id, create_rv FROM workers"
+    assert await rows(database, noted) == [{"runner_id": None, "create_rv": None}]
+    await workers.note_runner("one", 1, 7, epoch, EPOCH)
+    await workers.note_pod("one", 5, epoch, EPOCH)
+    assert await rows(database, noted) == [{"runner_id": 7, "create_rv": 5}]
 
 
 # Occurrences are not among them: a failed one may be put back by hand.
