@@ -1,14 +1,16 @@
-"""The breaker: which boards and pools are held after failures, and which may be probed. Pure.
+"""The breaker: which boards and pools are held after failures, and which may only be tried. Pure.
 
 It keeps no state of its own: a hold follows from how the last workers ended, so a restart changes nothing. A run
-of failures that any success breaks is held for 1, 2, 4 … 30 min after its newest; then one worker may try.
+of failures that any success breaks is held for 1, 2, 4 … 30 min after its newest; then one worker may try. A pool
+whose image nobody has seen work lately is tried by a few workers first.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from controller.decide.trials import Trial, try_again, try_first
 from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, BREAKER_FAILURES
 from controller.domain.endings import Ending
 from controller.domain.holds import Hold, HoldScope, HoldWhy
@@ -21,15 +23,17 @@ class Breakers:
     """What the last endings ask for."""
 
     holds: tuple[Hold, ...]  # in force at `now`
-    probing: frozenset[str]  # pools whose hold is over but that have not shown since that they work
-    boards: frozenset[str] = frozenset()  # boards of which the same is true
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # pools that have not shown that they work
+    boards: frozenset[str] = frozenset()  # boards whose hold is over but that have not shown so since
 
 
-def judge_breakers(endings: Sequence[Ending], now: datetime) -> Breakers:
-    """Read the endings, newest first."""
+def judge_breakers(endings: Sequence[Ending], images: Mapping[str, str], now: datetime) -> Breakers:
+    """Read the endings, newest first; those of an image that the pool has no more say nothing of it."""
     boards: dict[str, list[Ending]] = defaultdict(list)
     pools: dict[str, list[Ending]] = defaultdict(list)
     for ending in endings:
+        if images.get(ending.pool, ending.image) != ending.image:
+            continue
         pools[ending.pool].append(ending)
         if ending.node is not None:
             boards[ending.node].append(ending)
@@ -40,11 +44,11 @@ def judge_breakers(endings: Sequence[Ending], now: datetime) -> Breakers:
             holds.append(hold)
     in_force = tuple(hold for hold in holds if hold.until is not None and hold.until > now)
     over = [hold for hold in holds if hold not in in_force]
-    return Breakers(in_force, _targets(over, HoldScope.POOL), _targets(over, HoldScope.BOARD))
-
-
-def _targets(holds: Iterable[Hold], scope: HoldScope) -> frozenset[str]:
-    return frozenset(hold.target for hold in holds if hold.scope is scope)
+    unseen = {name: image for name, image in images.items() if not any(each.good for each in pools[name])}
+    trials = {name: try_first(image) for name, image in unseen.items()}
+    trials |= {hold.target: try_again(hold.note) for hold in over if hold.scope is HoldScope.POOL}
+    tried = frozenset(hold.target for hold in over if hold.scope is HoldScope.BOARD)
+    return Breakers(in_force, trials, tried)
 
 
 def _bad_run(ended: Iterable[Ending]) -> list[Ending]:

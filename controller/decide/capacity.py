@@ -48,6 +48,11 @@ class Claim:
     selector: Mapping[str, str]
     tolerations: Sequence[Toleration] = ()
 
+    def fits(self, node: Node) -> bool:
+        """Whether labels and taints of a node let it in."""
+        wanted = self.selector.items()
+        return _matches(node, wanted) and _blocking_taint(node, self.tolerations) is None
+
 
 class BoardState(StrEnum):
     """What a board is doing, in the words of the `no_free_slots` explanation."""

@@ -15,9 +15,10 @@ from datetime import datetime
 from typing import Any
 
 from controller.decide.capacity import SlotMap, Toleration
+from controller.decide.trials import Trial, Tries
 from controller.decide.warm import Leftover, Waiting, WarmStep, kept_by_windows, top_up
 from controller.domain.constants import NOT_PICKED_UP_AFTER
-from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
+from controller.domain.holds import Hold, Holds, HoldScope
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Skip
@@ -29,12 +30,6 @@ from controller.domain.workers import Worker
 NO_DEMAND = {Skip.CANCELLED, Skip.GAVE_UP, Skip.NOT_CONFIRMED, Skip.NOT_ALLOWED}
 FORK = {"why": "its code comes from a fork"}
 ASKING = {"why": "GitHub is asked whether its code comes from a fork"}
-PROBE = {
-    "scope": HoldScope.POOL.value,
-    "why": HoldWhy.BREAKER.value,
-    "until": None,
-    "note": "one worker tries whether it works again",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,7 @@ class Situation:
     holds: Holds = field(default_factory=Holds)
     suspended: frozenset[int] = frozenset()
     forks: Mapping[int, bool | None] = field(default_factory=dict)  # by run; None: not known yet
-    probing: frozenset[str] = frozenset()  # pools that may have one unproven worker at a time
+    trials: Mapping[str, Trial] = field(default_factory=dict)  # pools that have yet to show that they work
     fair: bool = False
     floors: Sequence[Floor] = ()  # open warm windows
 
@@ -265,8 +260,7 @@ class _Server:
         self._slots = situation.slots
         self._held = Counter(w.entity.id for w in situation.workers if w.holds_pod)
         self._runners = {installation: funds.runners for installation, funds in situation.funds.items()}
-        unproven = {w.pool for w in situation.workers if w.free and w.online_at is None}
-        self._probed = situation.probing & unproven
+        self._tries = Tries(situation.trials, situation.workers, situation.catalogue, situation.now)
         self._full: dict[str, dict[str, Any]] = {}  # pools without a free slot, and what holds their boards
 
     def serve(self, jobs: Iterable[Job]) -> tuple[list[Step], list[Skipped]]:
@@ -282,8 +276,8 @@ class _Server:
         return steps, skips
 
     def leftover(self) -> Leftover:
-        """What the jobs that were served have left over; a pool is tried again with a job, not with a spare."""
-        return Leftover(self._slots, self._held, self._runners, self._probed | self._situation.probing)
+        """What the jobs that were served have left over."""
+        return Leftover(self._slots, self._held, self._runners, self._tries)
 
     def _in_turn(self, jobs: Iterable[Job]) -> Iterable[Job]:
         """By priority, then (fair) by how many workers the entity has by now, then by age."""
@@ -315,8 +309,9 @@ class _Server:
         cap = self._situation.share(job.entity).max_workers
         if cap is not None and self._held[job.entity.id] >= cap:
             return Skipped(job, Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": cap})
-        if pool.name in self._probed:
-            return Skipped(job, Skip.HELD, PROBE | {"target": pool.name})
+        trial = self._tries.refuse(pool)
+        if trial is not None:
+            return Skipped(job, Skip.HELD, trial.detail(pool.name))
         if isinstance(self._slots, Unknown):
             return Skipped(job, Skip.CLUSTER_UNKNOWN, {"why": self._slots.why})
         if pool.name in self._full:
@@ -334,8 +329,7 @@ class _Server:
             return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
         if funds is not None:
             self._runners[job.installation_id] -= 1
-        if pool.name in self._situation.probing:
-            self._probed |= {pool.name}
+        self._tries.take(pool)
         node, self._slots = taken
         self._held[job.entity.id] += 1
         return Step(job, pool, node)

@@ -4,10 +4,11 @@ A board with one slot is tried by one worker anyway; this is about boards that o
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from controller.domain.sightings import NodeView, PodView
+from controller.decide.capacity import Claim
+from controller.domain.sightings import Node, NodeView, Pod, PodView
 from controller.domain.workers import Worker
 
 
@@ -21,18 +22,31 @@ class Probes:
 
 
 def place_probes(
-    nodes: NodeView, pods: PodView, workers: Iterable[Worker], probing: frozenset[str]
+    nodes: NodeView,
+    pods: PodView,
+    workers: Iterable[Worker],
+    probing: frozenset[str],
+    claims: Mapping[str, Claim],
 ) -> Probes:
-    """Leave one slot on every board that is to be tried, none where somebody tries already."""
+    """Leave one slot on every board that is to be tried, none where somebody tries already; claims are by pool."""
     several = frozenset(n for n in probing if n in nodes.nodes and nodes.nodes[n].slots > 1)
     if not several:
         return Probes(nodes, frozenset(), frozenset())
-    unproven = [worker for worker in workers if worker.free and worker.online_at is None]
-    trying = frozenset(w.node for w in unproven if w.node is not None and w.node in several)
-    closed = several if any(worker.node is None for worker in unproven) else trying
+    unproven = [(pods.pods.get(w.name), w, claims.get(w.pool)) for w in workers if w.unproven]
+    closed = frozenset(name for name in several if any(_may_be_on(nodes.nodes[name], *u) for u in unproven))
     used = Counter(pod.node for pod in pods.pods.values() if pod.slots > 0 and not pod.phase.ended)
     offers = {
         name: replace(node, slots=min(node.slots, used[name] + 1)) if name in several else node
         for name, node in nodes.nodes.items()
     }
     return Probes(NodeView(offers, nodes.resource_version), closed, several - closed)
+
+
+def _may_be_on(node: Node, pod: Pod | None, worker: Worker, claim: Claim | None) -> bool:
+    """Whether a worker is on a board or may still come to it."""
+    where = worker.node or (pod.node if pod is not None else None)
+    if where is not None:
+        return where == node.name
+    if pod is not None and node.name in pod.avoids:
+        return False
+    return claim is None or claim.fits(node)

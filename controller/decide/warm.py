@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.decide.capacity import SlotMap, Toleration
+from controller.decide.trials import Tries
 from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, WARM_REPLACED_WITHIN
 from controller.domain.jobs import DemandKey, Entity
 from controller.domain.pools import Catalogue, Pool
@@ -44,7 +45,7 @@ class Leftover:
     slots: SlotMap | Unknown
     held: Counter[int]  # workers by entity
     runners: dict[int, int]  # that the request limits of each installation allow
-    probed: frozenset[str]  # pools that try with one worker whether they work again
+    tries: Tries  # of pools that have yet to show that they work
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +76,14 @@ def top_up(
         pool = catalogue.serving(floor.labels)
         if pool is None or floor.until <= now or backs_off(floor, now) or barred(floor, pool):
             continue
-        if pool.board in waiting.short or pool.name in left.probed:
+        if pool.board in waiting.short:
             continue
         entity, installation = floor.scope.entity, floor.scope.installation_id
         limit = cap(entity)
         while counted[floor.key] < floor.runners:
             if limit is not None and left.held[entity.id] >= limit:
                 break
-            if left.runners.get(installation, 1) <= 0:
+            if left.runners.get(installation, 1) <= 0 or left.tries.refuse_spare(pool):
                 break
             taken = slots.take(pool.selector, tolerations_of(pool))
             if taken is None:
@@ -90,6 +91,7 @@ def top_up(
             node, slots = taken
             steps.append(WarmStep(floor, pool, node))
             counted[floor.key] += 1
+            left.tries.take(pool)
             left.held[entity.id] += 1
             if installation in left.runners:
                 left.runners[installation] -= 1

@@ -19,7 +19,7 @@ GONE_EVERY = timedelta(
 
 # sync_workers
 CACHE_GRACE = timedelta(seconds=60)  # a created pod that the watch has not shown for so long is asked for
-NO_JOB_GRACE = timedelta(seconds=60)  # a late `in_progress` may still come after the pod succeeded
+NO_JOB_GRACE = timedelta(seconds=90)  # a late `in_progress` may still come, or be pulled
 RUNNER_LIST_EVERY = timedelta(seconds=60)
 BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
 IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
@@ -37,6 +37,8 @@ OWN_FAULT_ATTEMPTS = 3
 NOT_PICKED_UP_AFTER = timedelta(minutes=2)
 BREAKER_FAILURES = 3
 BREAKER_MEMORY = timedelta(hours=6)  # endings older than this are forgotten
+FIRST_TRIES = 4  # workers that try at once an image which nobody has seen work within that memory
+TRY_PATIENCE = timedelta(minutes=20)  # a worker that is neither online nor ended by then tells nothing
 EXIT_VERSION_REFUSED = 7
 NAME_TRIES = 5
 

@@ -46,6 +46,7 @@ class Pod:
     annotations: Mapping[str, str] = field(default_factory=dict)
     node: str | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    avoids: frozenset[str] = frozenset()  # nodes that its affinity keeps it off
     slots: int = 0  # how many of the extended resource it asks for
     accepted_at: datetime | None = None  # status.startTime: a kubelet has taken it
     running_at: datetime | None = None

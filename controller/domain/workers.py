@@ -130,6 +130,11 @@ class Worker:
         return self.status.live and self.ending_reason is None and self.job_id is None
 
     @property
+    def unproven(self) -> bool:
+        """Whether it has yet to show that its image and board work."""
+        return self.free and self.online_at is None
+
+    @property
     def unregistered(self) -> bool:
         """Whether its JIT call is still to come."""
         return self.jit_at is None and self.runner_id is None and self.pod_at is None

@@ -20,7 +20,7 @@ class BreakerWatch:
         self._clock = clock
         self._images = {pool.name: pool.image for pool in catalogue.pools}
         self._kept: tuple[Hold, ...] | None = None
-        self.breakers = Breakers((), frozenset())
+        self.breakers = Breakers(())
 
     async def run(self, epoch: int) -> None:
         """Judge by what the rows say; write only what changed."""
@@ -34,8 +34,6 @@ class BreakerWatch:
         self._kept = breakers.holds
 
     async def judge(self) -> Breakers:
-        """What follows from how workers ended; those of an image that the pool has no more say nothing of it."""
+        """What follows from how workers ended."""
         now = self._clock.now()
-        endings = await self._rows.endings(now - BREAKER_MEMORY)
-        current = [each for each in endings if self._images.get(each.pool, each.image) == each.image]
-        return judge_breakers(current, now)
+        return judge_breakers(await self._rows.endings(now - BREAKER_MEMORY), self._images, now)

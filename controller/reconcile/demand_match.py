@@ -3,13 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import cache
 
 from controller.decide.breaker import Breakers
 from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Step, match_demand
 from controller.decide.probes import Probes, place_probes
 from controller.decide.warm import WarmStep
-from controller.domain.jobs import Entity, Job
+from controller.domain.jobs import Entity
 from controller.domain.pools import Pool
 from controller.domain.schedules import Floor
 from controller.domain.sightings import NodeView, Unknown
@@ -77,6 +78,7 @@ class DemandMatch:
         seen = await self._demand.read()
         floors = tuple(floor for floor in seen.floors if self._may_be_warm(floor))
         held, breakers = seen.holds.boards(now), self._breakers()
+        allowed = cache(self._file.access.allows)
         probes, slots = self._slots(seen.workers, held, breakers.boards)
         situation = Situation(
             now=now,
@@ -84,14 +86,14 @@ class DemandMatch:
             workers=seen.workers,
             slots=slots,
             catalogue=self._catalogue,
-            share=self._share,
-            allowed=self._allowed,
+            share=cache(self._share),  # thousands of jobs, a few owners
+            allowed=lambda job: allowed(job.entity.name, job.repo),
             apps={app_id: kind for kind, app_id in self._file.apps_by_type.items()},
             funds=self._funds(seen, now),
             holds=seen.holds,
             suspended=seen.suspended,
             forks=self._forks.judge(seen.jobs) if self._forks is not None else {},
-            probing=breakers.probing,
+            trials=breakers.trials,
             fair=self._file.scheduling == "fair",
             floors=floors,
         )
@@ -108,9 +110,6 @@ class DemandMatch:
     def _share(self, entity: Entity) -> Share:
         limits = self._file.entities.limits(entity.name, entity.id)
         return Share(limits.max_workers, limits.priority)
-
-    def _allowed(self, job: Job) -> bool:
-        return self._file.access.allows(job.entity.name, job.repo)
 
     def _may_be_warm(self, floor: Floor) -> bool:
         return self._file.access.allows(floor.scope.entity.name, floor.scope.repo or "")
@@ -131,9 +130,9 @@ class DemandMatch:
             and worker.name not in pods.pods
             and (pool := self._catalogue.named(worker.pool)) is not None
         ]
-        every = [claim_of(pool) for pool in self._catalogue.pools]
-        probes = place_probes(nodes, pods, workers, probing)
-        return probes, free_slots(probes.nodes, pods, claims, held | probes.closed, every)
+        every = {pool.name: claim_of(pool) for pool in self._catalogue.pools}
+        probes = place_probes(nodes, pods, workers, probing, every)
+        return probes, free_slots(probes.nodes, pods, claims, held | probes.closed, list(every.values()))
 
 
 def _by_what_they_avoid(

@@ -32,3 +32,5 @@ def _lines(plan: Plan, now: datetime) -> Iterator[str]:
         job, why = skip.job, EXPLANATIONS[skip.reason]
         yield f"skip   job {job.job_id}  {job.repo}  [{', '.join(job.labels)}]  {skip.reason.value}"
         yield f"       {why.sentence} {why.next_step}"
+        if skip.detail.get("note"):
+            yield f"       {skip.detail['note']}"

@@ -37,6 +37,7 @@ def parse_pod(raw: Raw, resource: str) -> Pod:
         annotations=_map(metadata, "annotations"),
         node=spec.get("nodeName") or None,
         node_selector=_map(spec, "nodeSelector"),
+        avoids=_avoided(_map(_map(spec, "affinity"), "nodeAffinity")),
         slots=_requested(spec, resource),
         accepted_at=parse_time(status.get("startTime")),
         running_at=parse_time(started),
@@ -110,6 +111,21 @@ def main_container(raw: Raw) -> str | None:
     """The name of the pod's first container."""
     containers = _list(_map(raw, "spec"), "containers")
     return str(containers[0].get("name", "")) if containers else None
+
+
+def _avoided(affinity: Raw) -> frozenset[str]:
+    """The nodes that every one of the terms excludes by name: a pod needs to meet only one of them."""
+    terms = _list(_map(affinity, "requiredDuringSchedulingIgnoredDuringExecution"), "nodeSelectorTerms")
+    excluded = [
+        {
+            str(node)
+            for field in _list(term, "matchFields")
+            if (field.get("key"), field.get("operator")) == ("metadata.name", "NotIn")
+            for node in field.get("values") or ()
+        }
+        for term in terms
+    ]
+    return frozenset(set.intersection(*excluded)) if excluded else frozenset()
 
 
 def _requested(spec: Raw, resource: str) -> int:

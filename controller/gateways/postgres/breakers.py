@@ -19,15 +19,16 @@ class BreakerStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    # A live worker that is online or has a job has shown that its board works: nobody waits for it to end.
+    # Whoever was online or has a job has shown that image and board work: nobody waits for it to end. Failures
+    # count unless they are a spare's or were forgiven by hand.
     ENDINGS = """
     SELECT w.name, w.pool, w.image, w.node, w.completed_at AS at, w.failure_reason,
         (w.online_at IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.runner_name = w.name)) AS proven
     FROM workers w
     WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
-        AND (w.warm_for IS NULL OR w.status = 'completed')
-        AND NOT EXISTS (SELECT 1 FROM pardons p WHERE p.at >= w.completed_at
-            AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node)))
+        AND (w.status = 'completed' OR w.online_at IS NOT NULL OR (w.warm_for IS NULL
+            AND NOT EXISTS (SELECT 1 FROM pardons p WHERE p.at >= w.completed_at
+                AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node)))))
     UNION ALL
     SELECT w.name, w.pool, w.image, w.node, COALESCE(w.online_at, b.started_at), NULL, true
     FROM workers w LEFT JOIN LATERAL (
@@ -37,10 +38,9 @@ class BreakerStore:
     """
 
     async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, and those that live and work, newest first; not those forgiven by hand."""
-        async with self._database.transaction() as connection:
-            cursor = await connection.execute(self.ENDINGS, {"since": since, "limit": AT_MOST})
-            return [_ending(row) for row in await cursor.fetchall()]
+        """The workers that ended since then, and those that live and work, newest first."""
+        rows = await self._database.fetch(self.ENDINGS, {"since": since, "limit": AT_MOST})
+        return [_ending(row) for row in rows]
 
     KNOWN = "SELECT scope, target, until FROM holds WHERE why = 'breaker'"
     SET = """

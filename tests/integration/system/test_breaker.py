@@ -3,14 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
-from starlette.applications import Starlette
-
-from controller.gateways.postgres.pages import PageStore
 from controller.simulators.cluster import Behaviour
-from controller.web.admin import Admin
-from controller.web.reader import PageDeps
-from controller.web.routes import page_routes
 from tests.integration.system.reading import jit_calls
 from tests.systems import BOARD_LABEL, a_pool, a_system
 
@@ -112,29 +105,3 @@ async def test_a_new_image_is_not_held_for_what_the_old_one_did(database_url: st
         await system.step()
         assert await system.rows("SELECT 1 FROM holds") == []
         await system.until(system.finished(ids), 30)
-
-
-async def test_an_image_refused_with_exit_7_costs_five_jit_calls_in_ten_minutes_and_the_overview_says_why(
-    database_url: str, tmp_path: Path
-) -> None:
-    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 4}) as system:
-        system.github.sim.refuse_runner_versions("acme", "9.0.0")
-        system.queue("acme/widgets", "rv1", jobs=40)
-        for window in range(3):
-            before = jit_calls(system)
-            for _ in range(40):
-                await system.step(15)
-            assert jit_calls(system) - before <= 5, window
-        deps = PageDeps(
-            PageStore(system.database),
-            system.clock,
-            system.controller.loop,
-            system.file,
-            system.metrics.render,
-            Admin(None, system.clock),
-        )
-        pages = httpx.ASGITransport(Starlette(routes=page_routes(deps)))
-        async with httpx.AsyncClient(transport=pages, base_url="http://switchboard.test") as browser:
-            overview = (await browser.get("/")).text
-        assert "rv1" in overview
-        assert "runner_version_refused" in overview

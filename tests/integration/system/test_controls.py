@@ -117,6 +117,47 @@ async def test_a_drained_board_finishes_its_job_and_gets_no_new_one(
         assert len(await system.rows("SELECT name FROM workers WHERE node = 'rv1-1'")) == 2
 
 
+async def test_a_board_drained_while_a_worker_is_being_made_does_not_get_it(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with (
+        a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}) as system,
+        an_operator(system) as operator,
+    ):
+        for board in ("rv1-1", "rv1-2"):
+            rule = system.github.sim.faults.add(operation=".*jitconfig.*", hold="before")
+            ids = system.queue("acme/widgets", "rv1")
+            await system.settle()
+            await system.controller.loop.turn()
+            await rule.wait_held()
+            await operator.post(f"/api/boards/{board}/drain")
+            rule.release(drop=False)
+            await system.until(system.finished(ids))
+            (job,) = await system.rows("SELECT runner_name FROM jobs WHERE job_id = %(id)s", id=ids[0])
+            (worker,) = await system.rows(
+                "SELECT node FROM workers WHERE name = %(name)s", name=job["runner_name"]
+            )
+            assert worker["node"] != board
+            await operator.post(f"/api/boards/{board}/resume")
+
+
+async def test_pauses_and_drains_that_are_over_are_forgotten(database_url: str, tmp_path: Path) -> None:
+    async with (
+        a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system,
+        an_operator(system) as operator,
+    ):
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+        await operator.post("/api/pools/rv1/pause", json={"for": "30m"})
+        await operator.post("/api/boards/rv1-1/drain", json={"for": "30m"})
+        await operator.post("/api/entities/acme/pause")
+        await system.turn()
+        assert len(await system.rows("SELECT 1 FROM holds")) == 3
+        await system.step(3700)
+        await system.step()
+        (left,) = await system.rows("SELECT scope, target FROM holds")
+        assert left == {"scope": "entity", "target": "acme"}  # until somebody resumes it
+
+
 async def test_a_cancelled_job_gets_no_runner_until_it_is_retried(database_url: str, tmp_path: Path) -> None:
     async with (
         a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 0}) as system,

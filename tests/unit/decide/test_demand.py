@@ -8,6 +8,8 @@ import pytest
 
 from controller.decide.capacity import Claim, SlotMap, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Skipped, match_demand
+from controller.decide.trials import try_again, try_first
+from controller.domain.constants import TRY_PATIENCE
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import Entity, EntityType, Job, JobStatus, Mark
 from controller.domain.pools import Catalogue, Pool
@@ -338,11 +340,47 @@ def test_fair_does_not_overrule_priority() -> None:
 
 def test_a_pool_that_is_probed_gets_one_worker_until_that_one_is_proven() -> None:
     jobs = [a_job(), a_job(), a_job(labels=("y",))]
-    found = plan(jobs, probing=frozenset({"x"}))
+    trials = {"x": try_again("the last 3 workers failed")}
+    found = plan(jobs, trials=trials)
     assert served(found) == [jobs[0].job_id, jobs[2].job_id]
     assert only_reason(found) is Skip.HELD
     unproven = a_worker(labels=("large", "x"))
-    assert served(plan(jobs, [unproven], probing=frozenset({"x"}))) == [jobs[2].job_id]
+    assert served(plan(jobs, [unproven], trials=trials)) == [jobs[2].job_id]
+
+
+@pytest.mark.parametrize(("trying", "made"), [(0, 4), (3, 1), (4, 0), (7, 0)])
+def test_an_image_that_nobody_has_seen_work_is_tried_by_four_at_a_time(trying: int, made: int) -> None:
+    jobs = [a_job(job_id=number) for number in range(8)]
+    others = [a_worker(f"w-{number}", labels=("large", "x")) for number in range(trying)]
+    found = plan(jobs, others, trials={"x": try_first("image")})
+    assert len(found.steps) == made
+    assert only_reason(found) is Skip.HELD
+    assert "has not been seen working in the last 6h; 4 runners" in found.skips[-1].detail["note"]
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        a_worker(labels=("large", "x"), online_at=ago(5)),
+        a_worker(labels=("large", "x"), job_id=9, job_status=JobStatus.RUNNING),
+        a_worker(labels=("large", "x"), ending_reason="runner_never_registered"),
+        a_worker(labels=("large", "x"), image="image of last week"),
+        a_worker(labels=("y",), pool="y"),
+        a_worker(labels=("large", "x"), created_at=NOW - TRY_PATIENCE),
+    ],
+)
+def test_who_does_not_try_takes_no_place_of_those_who_do(worker: Worker) -> None:
+    jobs = [a_job(job_id=number) for number in range(8)]
+    assert len(plan(jobs, [worker], trials={"x": try_first("image")}).steps) == 4
+
+
+def test_a_spare_runner_tries_an_image_alone_and_never_what_jobs_failed_on() -> None:
+    window = Floor(1, "mornings", a_job().scope, ("x",), 3, NOW + timedelta(hours=1))
+    first, again = {"x": try_first("image")}, {"x": try_again("the last 3 workers failed")}
+    assert len(plan([], trials=first, floors=(window,)).warm) == 1
+    assert plan([], [a_worker()], trials=first, floors=(window,)).warm == ()
+    assert plan([a_job(labels=("x", "large"))], trials=first, floors=(window,)).warm == ()
+    assert plan([], trials=again, floors=(window,)).warm == ()
 
 
 @pytest.mark.parametrize(("idle", "made"), [(30, 1), (500, 0)])

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from controller.decide.capacity import Claim, SlotMap, free_slots
 from controller.decide.demand import Funds, Share, Situation, match_demand
+from controller.decide.trials import try_again, try_first
 from controller.domain.jobs import Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.sightings import Node, NodeView, PodView
@@ -106,7 +107,7 @@ def situations(draw: st.DrawFn) -> Situation:
         allowed=lambda job: True,
         apps=APPS,
         funds={e.id: Funds(draw(st.integers(0, 4))) for e in ENTITIES[:2]},
-        probing=draw(st.sampled_from([frozenset(), frozenset({"any"})])),
+        trials=draw(st.sampled_from([{}, {"any": try_again("failed")}, {"any": try_first("image")}])),
         fair=draw(st.booleans()),
     )
 
@@ -154,11 +155,11 @@ def test_no_more_workers_are_made_than_jobs_wait_for(situation: Situation) -> No
 
 
 @given(situations())
-def test_a_probed_pool_gets_at_most_one_unproven_worker(situation: Situation) -> None:
-    for pool in situation.probing:
+def test_a_pool_that_is_tried_has_no_more_unproven_workers_than_may_try(situation: Situation) -> None:
+    for pool, trial in situation.trials.items():
         made = [step for step in match_demand(situation).steps if step.pool.name == pool]
         unproven = [w for w in situation.workers if w.free and w.pool == pool and w.online_at is None]
-        assert len(made) <= max(0, 1 - len(unproven))
+        assert len(made) <= max(0, trial.workers - len(unproven))
 
 
 @given(situations())

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from controller.decide.capacity import SlotMap, free_slots
+from controller.decide.trials import Tries
 from controller.decide.warm import (
     Leftover,
     Waiting,
@@ -43,13 +44,12 @@ def made(
     held: int = 0,
     runners: int = 9,
     waiting: Waiting = Waiting(),  # noqa: B008 - frozen
-    probed: frozenset[str] = frozenset(),
     barred: bool = False,
     known: bool = True,
 ) -> tuple[WarmStep, ...]:
     """The steps for one window."""
     slots = boards(free) if known else Unknown("the watch is broken")
-    left = Leftover(slots, Counter({1: held}), {5: runners}, probed)
+    left = Leftover(slots, Counter({1: held}), {5: runners}, Tries({}, (), CATALOGUE, NOON))
     return top_up(
         [floor], {floor.key: spare}, left, waiting, CATALOGUE, lambda entity: cap, lambda f, p: barred, NOON
     )
@@ -67,7 +67,6 @@ def made(
         (made(runners=1), 1),
         (made(barred=True), 0),
         (made(known=False), 0),
-        (made(probed=frozenset({"rv1"})), 0),
         (made(replace(FLOOR, until=NOON)), 0),
         (made(replace(FLOOR, labels=("gone",))), 0),
         (made(waiting=Waiting(pools=(POOL, POOL, POOL))), 1),  # room is left for three jobs that back off

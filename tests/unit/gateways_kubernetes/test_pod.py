@@ -122,6 +122,15 @@ def test_held_nodes_are_avoided_with_one_value_a_requirement() -> None:
     }
 
 
+def test_the_nodes_that_a_pod_avoids_are_read_back() -> None:
+    assert sighted(ORDER).avoids == frozenset()
+    raw = make_pod(replace(ORDER, held_nodes=("b", "a")))
+    assert parse_pod(raw, ORDER.resource).avoids == {"a", "b"}
+    required = raw["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required["nodeSelectorTerms"].append({"matchExpressions": []})
+    assert parse_pod(raw, ORDER.resource).avoids == frozenset()  # the other term lets it go anywhere
+
+
 def test_ephemeral_storage_and_the_pools_resources_join_the_slot() -> None:
     order = replace(
         ORDER,
