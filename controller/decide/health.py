@@ -58,16 +58,18 @@ def check_health(view: View) -> Decided:
                 effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
             continue
         verdict = classify_worker(worker, pod, reading, view.limits, view.now)
-        if isinstance(verdict, Kill) and not _kept(worker, verdict, view):
+        if isinstance(verdict, Kill) and not _kept(worker, reading, verdict, view):
             hopeless = pod is not None and pod.waiting == HOPELESS
             changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))
             effects.append(_kill(worker, pod, verdict.reason))
     return Decided(tuple(changes), tuple(effects))
 
 
-def _kept(worker: Worker, verdict: Kill, view: View) -> bool:
-    """Whether a warm window keeps a worker that is only idle, or may do so."""
-    return verdict.reason is Reason.RUNNER_IDLE and (view.kept is None or worker.name in view.kept)
+def _kept(worker: Worker, reading: ReadRunner | None, verdict: Kill, view: View) -> bool:
+    """Whether a warm window keeps a worker that is only idle, or may do so; one that is offline serves nobody."""
+    if verdict.reason is not Reason.RUNNER_IDLE or reading is None or not reading.online:
+        return False
+    return view.kept is None or worker.name in view.kept
 
 
 def read_runner(worker: Worker, view: View) -> ReadRunner | None:
@@ -102,12 +104,20 @@ def classify_worker(
             if now - since > limits.registration_of(worker.pool)
             else Keep()
         )
+    if not reading.online and worker.idle_since is not None:
+        # A list that shifts while it is read may miss one, and a connection may break for a moment.
+        return Keep()
     if not reading.listed:
-        # A list that shifts while it is read may miss one: the reading before must not have shown it online.
-        return Kill(Reason.RUNNER_REMOVED) if worker.idle_since is None else Keep()
-    if reading.online and worker.idle_since is not None and now - worker.idle_since > limits.idle:
-        return Kill(Reason.RUNNER_IDLE)
-    return Keep()
+        return Kill(Reason.RUNNER_REMOVED)
+    idle_since = worker.idle_since if reading.online else _idle_before(worker)
+    return Kill(Reason.RUNNER_IDLE) if idle_since and now - idle_since > limits.idle else Keep()
+
+
+def _idle_before(worker: Worker) -> datetime | None:
+    """Since when a runner that went offline has had no job: it idles all the same, and no job can reach it."""
+    if worker.online_at is None or worker.not_busy_since is None:
+        return None
+    return max(worker.online_at, worker.not_busy_since)
 
 
 def _quiet_long_enough(worker: Worker, now: datetime) -> bool:

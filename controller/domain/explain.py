@@ -12,11 +12,17 @@ from typing import Any
 from controller.domain.deliveries import Outcome
 from controller.domain.jobs import Job, JobStatus
 from controller.domain.pages import EventRow, JobStory
-from controller.domain.reasons import EXPLANATIONS, JobFailure, Skip
+from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+from controller.domain.workers import Worker
 
 IGNORED = "ignored"  # the state of a job that has no row
 SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
+ABOUT_TO_START = (
+    "A runner is about to be made for it.",
+    "Nothing to do: it is looked at again within seconds.",
+)
 LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
+FAULTS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,9 @@ class Explained:
 def explain(job_id: int, story: JobStory, *, full: bool) -> Explained:
     """Say why; unless `full`, without anything that came from a private repository."""
     if story.job is not None:
-        return explain_job(story.job, full=full or not story.job.private)
+        full = full or not story.job.private
+        lost = _lost_worker(story)
+        return explain_job(story.job, full=full) if lost is None else _stranded(story.job, lost, full=full)
     return explain_ignored(job_id, story.events, full=full or not belongs_to_private(story))
 
 
@@ -66,11 +74,26 @@ def explain_job(job: Job, *, full: bool) -> Explained:
             return _of(job, None, f"GitHub has finished it{how}.", "Nothing to do.", since=job.completed_at)
 
 
+def _lost_worker(story: JobStory) -> Worker | None:
+    """The worker that a job ran on, if it has failed while GitHub still takes the job to be running."""
+    if story.job is None or story.job.status is not JobStatus.RUNNING:
+        return None
+    workers = (row.worker for row in story.workers if row.worker.name == story.job.runner_name)
+    return next((worker for worker in workers if worker.failure_reason), None)
+
+
+def _stranded(job: Job, worker: Worker, *, full: bool) -> Explained:
+    """A job whose worker is lost does not run, whatever GitHub believes for some minutes more."""
+    reason = str(worker.failure_reason)
+    sentence, step = _worded(reason, FAULTS)
+    detail = {"node": worker.node, "worker": worker.name} if full else {}
+    return _of(job, reason, sentence, step, since=worker.completed_at, detail=detail)
+
+
 def _waiting(job: Job, *, full: bool) -> Explained:
     name = job.skip_reason or (job.mark.value if job.mark else None)
     if name is None:
-        step = "Nothing to do: the next iteration goes on with it."
-        return _of(job, None, "A runner is about to be made for it.", step)
+        return _of(job, None, *ABOUT_TO_START)
     sentence, step = _worded(name, SKIPS)
     detail = job.skip_detail if full else figures(job.skip_detail)
     return _of(job, name, sentence, step, since=job.skip_since, detail=detail)
@@ -86,7 +109,7 @@ def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> E
             sentence = f"Your labels{_listed(detail.get('labels')) if full else ''} match no pool."
             nearest = _listed(detail.get("nearest"))
             sentence += f" Nearest:{nearest}." if nearest else ""
-            step = "Change `runs-on` to exactly one label set that a pool serves, then re-run the job."
+            step = "Change `runs-on` in the workflow to exactly the labels of one pool, then re-run it."
         case Outcome.NOT_ALLOWED:
             known = EXPLANATIONS[Skip.NOT_ALLOWED]
             sentence, step = known.sentence, known.next_step

@@ -16,7 +16,7 @@ from controller.domain.views import HealthLimits
 from controller.domain.workers import Worker, WorkerStatus
 from tests.unit.decide.builders import LIMITS, NAME, NOW, SCOPE, a_pod, a_runner, a_view, a_worker, ago
 
-NEVER_ONLINE = ReadRunner(NAME, NOW, listed=True, online=False, busy=False)
+OFFLINE = ReadRunner(NAME, NOW, listed=True, online=False, busy=False)
 UNLISTED = ReadRunner(NAME, NOW, listed=False, online=False, busy=False)
 IDLE = ReadRunner(NAME, NOW, listed=True, online=True, busy=False)
 BUSY = ReadRunner(NAME, NOW, listed=True, online=True, busy=True)
@@ -31,7 +31,7 @@ def verdict(
 
 
 @pytest.mark.parametrize(("age", "expected"), [(120, Keep()), (121, Kill(Reason.RUNNER_NEVER_REGISTERED))])
-@pytest.mark.parametrize("reading", [NEVER_ONLINE, UNLISTED])
+@pytest.mark.parametrize("reading", [OFFLINE, UNLISTED])
 def test_a_runner_may_take_two_minutes_to_come_online(
     age: int, expected: Verdict, reading: ReadRunner
 ) -> None:
@@ -48,14 +48,12 @@ def test_a_pools_own_registration_timeout_counts() -> None:
         {"x": timedelta(seconds=300)},
     )
     worker = a_worker(**QUIET)
-    assert verdict(worker, a_pod(running_at=ago(300)), NEVER_ONLINE, slow) == Keep()
-    assert verdict(worker, a_pod(running_at=ago(301)), NEVER_ONLINE, slow) == Kill(
-        Reason.RUNNER_NEVER_REGISTERED
-    )
+    assert verdict(worker, a_pod(running_at=ago(300)), OFFLINE, slow) == Keep()
+    assert verdict(worker, a_pod(running_at=ago(301)), OFFLINE, slow) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 
 
 def test_presence_in_the_list_does_not_prove_that_a_runner_came_online() -> None:
-    assert verdict(a_worker(**QUIET), a_pod(), NEVER_ONLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
+    assert verdict(a_worker(**QUIET), a_pod(), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 
 
 @pytest.mark.parametrize(("age", "expected"), [(600, Keep()), (601, Kill(Reason.POD_STUCK_PENDING))])
@@ -87,6 +85,36 @@ def test_a_runner_may_idle_for_ten_minutes(idle: int, expected: Verdict) -> None
     assert verdict(worker, a_pod(), IDLE) == expected
 
 
+@pytest.mark.parametrize(("idle", "expected"), [(600, Keep()), (601, Kill(Reason.RUNNER_IDLE))])
+@pytest.mark.parametrize("earlier", ["online_at", "not_busy_since"])
+def test_a_runner_that_went_offline_may_idle_for_ten_minutes_too(
+    idle: int, earlier: str, expected: Verdict
+) -> None:
+    times: dict[str, Any] = {"online_at": ago(idle), "not_busy_since": ago(idle), earlier: ago(2000)}
+    assert verdict(a_worker(**times), a_pod(), OFFLINE) == expected
+
+
+def test_a_runner_that_has_just_come_online_has_not_idled_yet() -> None:
+    assert verdict(a_worker(not_busy_since=ago(2000)), a_pod(), IDLE) == Keep()
+    assert verdict(a_worker(online_at=ago(2000), not_busy_since=ago(2000)), a_pod(), IDLE) == Keep()
+
+
+def test_a_runner_that_went_offline_is_left_alone_at_first_or_while_busy() -> None:
+    assert verdict(a_worker(**ONLINE), a_pod(), OFFLINE) == Keep()  # the reading before showed it online
+    lost = a_worker(online_at=ago(2000), not_busy_since=ago(2000))
+    assert verdict(lost, a_pod(), ReadRunner(NAME, NOW, listed=True, online=False, busy=True)) == Keep()
+    assert verdict(lost, a_pod(), None) == Keep()
+    bound = a_worker(online_at=ago(2000), not_busy_since=ago(2000), job_id=1, job_status=JobStatus.RUNNING)
+    assert verdict(bound, a_pod(), OFFLINE) == Keep()
+
+
+def test_no_window_keeps_a_runner_that_went_offline() -> None:
+    worker = a_worker(online_at=ago(2000), not_busy_since=ago(700))
+    runners = {worker.scope: (a_runner(online=False),)}
+    decided = check_health(a_view([worker], [a_pod()], runners=runners, kept=frozenset({NAME})))
+    assert Intend(NAME, Reason.RUNNER_IDLE) in decided.changes
+
+
 @pytest.mark.parametrize(("since", "expected"), [(300, Keep()), (301, Kill(Reason.POD_STUCK_AFTER_JOB))])
 def test_a_pod_may_outlive_its_job_by_the_drain_timeout(since: int, expected: Verdict) -> None:
     worker = a_worker(job_id=1, job_status=JobStatus.COMPLETED, job_ended_at=ago(since))
@@ -104,11 +132,11 @@ def test_a_registration_that_github_removed_ends_the_worker_at_the_second_absenc
 )
 def test_busy_runners_are_not_killed_on_a_stale_reading(since: int | None, expected: Verdict) -> None:
     worker = a_worker(not_busy_since=ago(since) if since is not None else None)
-    assert verdict(worker, a_pod(), NEVER_ONLINE) == expected
+    assert verdict(worker, a_pod(), OFFLINE) == expected
 
 
 LONG_AGO = st.integers(min_value=0, max_value=10**6)
-READINGS = st.sampled_from([None, NEVER_ONLINE, UNLISTED, IDLE, BUSY])
+READINGS = st.sampled_from([None, OFFLINE, UNLISTED, IDLE, BUSY])
 PODS = st.builds(
     lambda phase, age, waiting: a_pod(
         phase=phase, created_at=ago(age), accepted_at=ago(age), running_at=ago(age), waiting=waiting

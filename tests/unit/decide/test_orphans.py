@@ -145,7 +145,7 @@ def test_pods_that_are_not_ours_are_not_looked_at() -> None:
     [
         ({"job_id": 5, "job_status": JobStatus.COMPLETED}, (Finish(NAME),)),
         ({"job_id": 5, "job_status": JobStatus.RUNNING}, (Finish(NAME),)),
-        ({"pod_ended_at": ago(59)}, ()),
+        ({"pod_ended_at": ago(89)}, ()),
         ({}, (Fail(NAME, Reason.NO_JOB_RAN),)),
         ({"online_at": ago(90)}, (Fail(NAME, Reason.RUNNER_REMOVED),)),
         ({"ending_reason": "runner_idle"}, ()),
@@ -154,5 +154,5 @@ def test_pods_that_are_not_ours_are_not_looked_at() -> None:
 def test_a_row_whose_ended_pod_was_deleted_before_it_ended_does_not_live_for_ever(
     fields: dict[str, Any], changes: tuple[WorkerChange, ...]
 ) -> None:
-    worker = a_worker(**{"pod_at": ago(100), "running_at": ago(99), "pod_ended_at": ago(60), **fields})
+    worker = a_worker(**{"pod_at": ago(100), "running_at": ago(99), "pod_ended_at": ago(90), **fields})
     assert find_orphans(a_view([worker])).changes == changes

@@ -49,13 +49,13 @@ def test_a_pod_that_succeeded_after_its_job_completes_the_worker() -> None:
 @pytest.mark.parametrize(
     ("since", "online", "reason"),
     [
-        (59, False, None),
-        (60, False, Reason.NO_JOB_RAN),
-        (59, True, None),
-        (60, True, Reason.RUNNER_REMOVED),
+        (89, False, None),
+        (90, False, Reason.NO_JOB_RAN),
+        (89, True, None),
+        (90, True, Reason.RUNNER_REMOVED),
     ],
 )
-def test_a_pod_that_succeeded_without_a_job_gets_a_minute(
+def test_a_pod_that_succeeded_without_a_job_gets_time_for_its_word_to_be_pulled(
     since: int, online: bool, reason: Reason | None
 ) -> None:
     worker = a_worker(pod_ended_at=ago(since), online_at=ago(200) if online else None, **KNOWN)
