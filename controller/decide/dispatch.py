@@ -1,13 +1,13 @@
 """A dispatch: which run a lost answer belongs to, what an attempt that failed means, and what to change. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.domain.constants import DISPATCH_WINDOW, OCCURRENCE_BACK_OFF
 from controller.domain.schedules import Occurrence, StartedRun
 
-SKEW = timedelta(seconds=5)  # GitHub's clock is not ours, and its times have no fractions
+SKEW = timedelta(minutes=10)  # GitHub's clock is not ours; further apart it would refuse our JWTs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,30 @@ def search_span(occurrence: Occurrence, now: datetime) -> tuple[datetime, dateti
     return occurrence.sent_at - SKEW, min(now, last + DISPATCH_WINDOW) + SKEW
 
 
-def pick_run(runs: Iterable[StartedRun], workflow: str, taken: frozenset[int]) -> StartedRun | None:
-    """The first run of this workflow that no other occurrence has started."""
-    fitting = [run for run in runs if run.run_id not in taken and _is(run, workflow)]
+def span_before(now: datetime) -> tuple[datetime, datetime]:
+    """When what is there before a request was created, as far as the request's own run is looked for."""
+    return now - SKEW, now + SKEW
+
+
+def pick_run(
+    runs: Iterable[StartedRun], workflow: str, bot: str, not_ours: Collection[int]
+) -> StartedRun | None:
+    """The first run of this workflow that our App started, but for those known to be of other requests."""
+    fitting = [
+        run for run in runs if run.run_id not in not_ours and _is(run, workflow) and _may_be_by(run, bot)
+    ]
     return min(fitting, key=lambda run: run.run_id, default=None)
 
 
 def _is(run: StartedRun, workflow: str) -> bool:
-    """Whether a run belongs to the workflow: by its file; one named by number cannot be told apart."""
+    """Whether a run belongs to the workflow, which is named by its file or its number."""
     path = run.workflow.partition("@")[0]
-    return workflow.isdigit() or not path or path.rpartition("/")[2] == workflow
+    return workflow == str(run.workflow_id) or path.rpartition("/")[2] == workflow
+
+
+def _may_be_by(run: StartedRun, login: str) -> bool:
+    """Whether nothing speaks against that account's having started a run; GitHub need not name one."""
+    return run.actor is None or run.actor.lower() == login.lower()
 
 
 def may_send(occurrence: Occurrence) -> bool:

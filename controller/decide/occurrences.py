@@ -2,8 +2,8 @@
 
     due times ──▶ without the quiet ones ──▶ catch-up: which fire, which were missed ──▶ flood guard ──▶ next time
 
-A cron time that is found more than a minute late was missed. Intervals and one-shots have no such times: for them a
-time in the past means now.
+A cron time that is found more than a minute late was missed. Intervals and one-shots miss nothing: an interval has no
+times but the one that is counted from its last firing, and found late it comes now; a one-shot comes late, as itself.
 """
 
 from dataclasses import replace
@@ -68,10 +68,18 @@ def judge_due(schedule: Schedule, pressure: Pressure, now: datetime, chance: flo
     if planned.run_at > now:
         return Firing(reason=ScheduleSkip.NOT_DUE, planned=planned)
     keep = definition.catch_up_cap if definition.catch_up is CatchUp.RUN_ALL_CAPPED else 1
-    due = due_slots(definition, planned.due, now, keep)
+    due = _due(definition, planned, now, keep)
     once = definition.type == ScheduleType.ONE_SHOT
     after = None if once else _next(definition, now, chance)
     return replace(_sort_out(definition, planned, due, pressure, now), planned=after, disable=once)
+
+
+def _due(definition: Definition, planned: Planned, now: datetime, keep: int) -> DueSlots:
+    """The times that have come."""
+    if definition.type == ScheduleType.INTERVAL:
+        late = now - planned.run_at > ON_TIME
+        return DueSlots((now if late else planned.due,), complete=True)
+    return due_slots(definition, planned.due, now, keep)
 
 
 def _sort_out(

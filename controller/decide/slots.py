@@ -110,10 +110,6 @@ def due_slots(definition: Definition, first: datetime, now: datetime, newest: in
 
 def _newest(definition: Definition, first: datetime, now: datetime, count: int) -> tuple[datetime, ...]:
     """The last few times up to now, found by looking back ever further."""
-    if ScheduleType(definition.type) is ScheduleType.INTERVAL:
-        step = parse_duration(definition.spec)
-        last = (now - first) // step
-        return tuple(first + step * number for number in range(max(0, last - count + 1), last + 1))
     found: list[datetime] = []
     for back in LOOK_BACK:
         begin = max(first, now - back)

@@ -15,6 +15,14 @@ class JobAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class By:
+    """Who does something by hand, and why, if they say so."""
+
+    who: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A pool by name, an entity by login in lower case, or a board by node."""
 

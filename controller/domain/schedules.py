@@ -4,7 +4,7 @@ An occurrence is a queue row, `pending → running → completed | failed`, or `
 unique on (schedule, due time). A `warm` one is `running` for as long as its window is open.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from enum import StrEnum
@@ -73,12 +73,12 @@ class ScheduleSkip(StrEnum):
 
 
 SKIP_SENTENCES: Mapping[ScheduleSkip, str] = {
-    ScheduleSkip.DISABLED: "The schedule is disabled.",
-    ScheduleSkip.ALREADY_RUNNING: "The one before is still under way.",
-    ScheduleSkip.AT_CAPACITY: "Too many occurrences wait or run already.",
-    ScheduleSkip.NOT_DUE: "Its time has not come.",
-    ScheduleSkip.QUIET_HOURS: "It lies in the schedule's quiet hours.",
-    ScheduleSkip.UNSUPPORTED_TYPE: "This version of the program does not know this type of schedule.",
+    ScheduleSkip.DISABLED: "The schedule is disabled; enable it to let it run.",
+    ScheduleSkip.ALREADY_RUNNING: "The run before was still under way; the next time comes as planned.",
+    ScheduleSkip.AT_CAPACITY: "Too many runs of schedules wait or run already; the next time comes as planned.",
+    ScheduleSkip.NOT_DUE: "Its time has not come yet.",
+    ScheduleSkip.QUIET_HOURS: "It lies in the schedule's quiet hours, and is not made up for.",
+    ScheduleSkip.UNSUPPORTED_TYPE: "This version does not know this type of schedule; update it, or change the type.",
 }
 
 
@@ -167,6 +167,9 @@ class Occurrence:
     leased_until: datetime | None = None
     sent_at: datetime | None = None  # the first request whose answer we may not have had
     last_sent_at: datetime | None = None
+    runs_before: Collection[int] = (
+        frozenset()
+    )  # what GitHub listed before the first request: none of it is ours
     run_id: int | None = None
     run_ended_at: datetime | None = None
     warm_until: datetime | None = None
@@ -203,7 +206,8 @@ class StartedRun:
     run_id: int
     html_url: str
     workflow: str = ""  # path of its file in the repository
-    created_at: datetime | None = None
+    workflow_id: int | None = None
+    actor: str | None = None  # the login of who started it; None: GitHub does not say
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,11 @@ class GitHub(Protocol):
     async def list_dispatched_runs(
         self, scope: Scope, repo: str, branch: str, between: tuple[datetime, datetime]
     ) -> tuple[StartedRun, ...]:
-        """The runs that a dispatch started on a branch in a span of time, oldest first."""
+        """The runs that a dispatch started on a branch in a span of time, oldest first, whoever sent it."""
+        ...
+
+    async def bot_login(self, app_id: str) -> str:
+        """The login under which GitHub shows what an App does."""
         ...
 
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:

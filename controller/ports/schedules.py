@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
 
+from controller.domain.controls import By
 from controller.domain.firings import Firing, Pressure
 from controller.domain.holds import Hold
 from controller.domain.jobs import Scope
@@ -75,8 +76,10 @@ class Occurrences(Protocol):
         """Lease the next one that is ripe; of one schedule never two at once, and the older first."""
         ...
 
-    async def note_sent(self, occurrence: Occurrence, epoch: int, now: datetime) -> bool:
-        """A request is about to be sent; False: the lease was lost, so it must not be."""
+    async def note_sent(
+        self, occurrence: Occurrence, runs_before: Collection[int], epoch: int, now: datetime
+    ) -> bool:
+        """A request is about to be sent; False: it must not be, another for the same workflow may be unanswered."""
         ...
 
     async def complete(
@@ -108,8 +111,10 @@ class Occurrences(Protocol):
         """Try again then; an attempt that was not one does not count."""
         ...
 
-    async def fail(self, occurrence: Occurrence, error: str, epoch: int, now: datetime) -> bool:
-        """It failed for good, until somebody retries it by hand; the schedule shows why."""
+    async def fail(
+        self, occurrence: Occurrence, error: str, epoch: int, now: datetime, *, refused: bool = False
+    ) -> bool:
+        """It failed for good, until somebody retries it by hand; the schedule shows why. Refused: nothing was sent."""
         ...
 
     async def previous_run(self, occurrence: Occurrence) -> Occurrence | None:
@@ -161,7 +166,7 @@ class Desk(Protocol):
         ...
 
     async def create(
-        self, definition: Definition, planned: Planned | None, who: str, now: datetime
+        self, definition: Definition, planned: Planned | None, by: By, now: datetime
     ) -> Schedule | None:
         """A new schedule of the API's; None if the name is taken."""
         ...
@@ -170,7 +175,7 @@ class Desk(Protocol):
         self,
         name: str,
         change: Callable[[Schedule], tuple[Definition, Planned | None]],
-        who: str,
+        by: By,
         now: datetime,
     ) -> Schedule | None:
         """Change one of the API's; None if there is none."""
@@ -181,20 +186,20 @@ class Desk(Protocol):
         name: str,
         enabled: bool,
         plan: Callable[[Definition], Planned | None],
-        who: str,
+        by: By,
         now: datetime,
     ) -> Schedule | None:
         """Enable or disable a schedule, whoever owns it; None if there is none."""
         ...
 
-    async def delete(self, name: str, who: str, now: datetime) -> Schedule | None:
+    async def delete(self, name: str, by: By, now: datetime) -> Schedule | None:
         """Forget one of the API's; the answer is what it was, or None."""
         ...
 
-    async def run_now(self, name: str, who: str, now: datetime) -> Occurrence | ScheduleSkip | None:
+    async def run_now(self, name: str, by: By, now: datetime) -> Occurrence | ScheduleSkip | None:
         """Fire outside its times; None if there is no such schedule."""
         ...
 
-    async def retry(self, number: int, who: str, now: datetime) -> tuple[Occurrence, bool] | None:
+    async def retry(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
         """Put a failed occurrence back into the queue; whether that was done. None if there is none."""
         ...

@@ -1,20 +1,36 @@
 """Carries out the occurrences that need the outside: warm windows are opened, workflows started, old rows pruned.
 
-    claim and lease ─▶ whose App? ─▶ previous run over? ─▶ unanswered request? look ─▶ note ─▶ send ─▶ link the run
+    claim and lease ─▶ whose App? ─▶ unanswered request? look ─▶ previous run over? ─▶ note ─▶ send ─▶ link the run
 
-The request is noted before it is sent. A crash or a lost answer anywhere behind that note leads the next attempt to
-look for the run first, so the workflow is started once.
+The request is noted before it is sent, together with the runs that are there already. A crash or a lost answer anywhere
+behind that note leads the next attempt to look for the run first, so the workflow is started once. Ours is the run that
+was not there before, that our App's bot started, and that no other occurrence has: two requests of ours for the same
+workflow are never open at once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
-from controller.decide.dispatch import TryAgain, advice, after_attempt, may_send, pick_run, search_span
+from controller.decide.dispatch import (
+    TryAgain,
+    advice,
+    after_attempt,
+    may_send,
+    pick_run,
+    search_span,
+    span_before,
+)
 from controller.domain.jobs import Scope
-from controller.domain.schedules import Action, Occurrence, OccurrenceStatus, ScheduleSkip, window_end
+from controller.domain.schedules import (
+    Action,
+    Occurrence,
+    OccurrenceStatus,
+    ScheduleSkip,
+    StartedRun,
+    window_end,
+)
 from controller.errors import (
     GitHubError,
     GitHubForbidden,
@@ -36,6 +52,7 @@ log = structlog.get_logger()
 
 REFUSALS = (GitHubForbidden, GitHubNotFound, GitHubRefused)
 PREDECESSOR_EVERY = timedelta(minutes=1)
+RIVAL_EVERY = timedelta(seconds=5)  # two requests for one workflow that were begun together
 
 
 class OccurrenceWork:
@@ -104,7 +121,6 @@ class OccurrenceWork:
             await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
 
     async def _dispatch_to(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
-        given = occurrence.arguments
         if await self._found(scope, occurrence, epoch):
             return
         if not may_send(occurrence):
@@ -117,22 +133,32 @@ class OccurrenceWork:
             elif await self._rows.skip(occurrence, ScheduleSkip.ALREADY_RUNNING, epoch, self._clock.now()):
                 self._count(OccurrenceStatus.SKIPPED)
             return
-        if not await self._rows.note_sent(occurrence, epoch, self._clock.now()):
-            return
-        await self._send(scope, occurrence, given, epoch)
+        await self._send(scope, occurrence, epoch)
 
-    async def _send(self, scope: Scope, occurrence: Occurrence, given: Mapping[str, Any], epoch: int) -> None:
+    async def _send(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
+        given = occurrence.arguments
         repo, workflow, ref = given["repo"], given["workflow"], given["ref"]
+        sent = occurrence.sent_at is not None
         try:
+            before = () if sent else await self._runs(scope, occurrence, span_before(self._clock.now()))
+            ids = [run.run_id for run in before]
+            if not await self._rows.note_sent(occurrence, ids, epoch, self._clock.now()):
+                at = self._clock.now() + RIVAL_EVERY
+                await self._later(
+                    occurrence, at, "waits for another start of the workflow", epoch, counts=False
+                )
+                return
+            sent = True
             run = await self._github.dispatch_workflow(scope, repo, workflow, ref, given.get("inputs", {}))
         except (InstallationGone, InstallationSuspended, RateLimited):
             raise
         except REFUSALS as error:
             text = f"{advice(error.status, repo, workflow, ref)} {error}"
-            await self._fail(occurrence, clip(redact(text)), epoch)
+            # An earlier request may still be unanswered; without one, nothing of this occurrence is to be looked for.
+            await self._fail(occurrence, clip(redact(text)), epoch, refused=occurrence.sent_at is None)
             return
         except GitHubError as error:
-            await self._failed_attempt(occurrence, error, epoch, sent=True)
+            await self._failed_attempt(occurrence, error, epoch, sent=sent)
             return
         result = run.html_url if run else f"started; GitHub did not say which run of {workflow} in {repo}"
         await self._rows.complete(occurrence, result, run, epoch, self._clock.now())
@@ -143,16 +169,24 @@ class OccurrenceWork:
         span = search_span(occurrence, self._clock.now())
         if span is None:
             return False
-        given = occurrence.arguments
-        branch = given["ref"].removeprefix("refs/heads/").removeprefix("refs/tags/")
-        runs = await self._github.list_dispatched_runs(scope, given["repo"], branch, span)
+        runs = await self._runs(scope, occurrence, span)
+        if not runs:
+            return False
         taken = await self._rows.linked([run.run_id for run in runs])
-        run = pick_run(runs, given["workflow"], taken)
+        bot = await self._github.bot_login(scope.app_id)
+        run = pick_run(runs, occurrence.arguments["workflow"], bot, taken.union(occurrence.runs_before))
         if run is None:
             return False
         await self._rows.complete(occurrence, run.html_url, run, epoch, self._clock.now())
         self._done(occurrence, run.html_url)
         return True
+
+    async def _runs(
+        self, scope: Scope, occurrence: Occurrence, between: tuple[datetime, datetime]
+    ) -> tuple[StartedRun, ...]:
+        given = occurrence.arguments
+        branch = given["ref"].removeprefix("refs/heads/").removeprefix("refs/tags/")
+        return await self._github.list_dispatched_runs(scope, given["repo"], branch, between)
 
     async def _predecessor_runs(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
         """The flood guard: whether the run that this schedule started before is still under way."""
@@ -182,17 +216,17 @@ class OccurrenceWork:
     async def _later(
         self, occurrence: Occurrence, at: datetime, error: str, epoch: int, *, counts: bool
     ) -> None:
-        log.info("schedule.postponed", schedule=occurrence.schedule, until=at.isoformat(), error=error)
-        now = self._clock.now()
-        await self._rows.postpone(occurrence, at, clip(redact(error)), counts=counts, epoch=epoch, now=now)
+        now, error = self._clock.now(), clip(redact(error))
+        if await self._rows.postpone(occurrence, at, error, counts=counts, epoch=epoch, now=now):
+            log.info("schedule.postponed", schedule=occurrence.schedule, until=at.isoformat(), error=error)
 
     async def _complete(self, occurrence: Occurrence, result: str, epoch: int) -> None:
         if await self._rows.complete(occurrence, result, None, epoch, self._clock.now()):
             self._done(occurrence, result)
 
-    async def _fail(self, occurrence: Occurrence, error: str, epoch: int) -> None:
+    async def _fail(self, occurrence: Occurrence, error: str, epoch: int, *, refused: bool = False) -> None:
         log.warning("schedule.failed", schedule=occurrence.schedule, error=error)
-        if await self._rows.fail(occurrence, error, epoch, self._clock.now()):
+        if await self._rows.fail(occurrence, error, epoch, self._clock.now(), refused=refused):
             self._count(OccurrenceStatus.FAILED)
 
     def _done(self, occurrence: Occurrence, result: str) -> None:

@@ -152,15 +152,16 @@ def _schemas() -> Json:
         last_occurrence={"anyOf": [ref("Occurrence"), {"type": "null"}]},
     )
     required = ["name", "type", "spec", "action"]
+    written = {**body, "note": note}
     acts = {"action": {"enum": ["enable", "disable", "delete"]}, "note": note}
     return {
         "ScheduleBody": {
             "type": "object",
-            "properties": body,
+            "properties": written,
             "required": required,
             "additionalProperties": False,
         },
-        "ScheduleChange": {"type": "object", "properties": body, "additionalProperties": False},
+        "ScheduleChange": {"type": "object", "properties": written, "additionalProperties": False},
         "ScheduleAct": {
             "type": "object",
             "properties": acts,

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from controller.decide.occurrences import plan_first
+from controller.domain.controls import By
 from controller.domain.schedules import (
     SKIP_SENTENCES,
     Definition,
@@ -35,7 +36,7 @@ from controller.web.bodies import NoteBody
 from controller.web.openapi import document
 from controller.web.openapi_schedules import with_schedules
 from controller.web.pages import NotThere
-from controller.web.query import ID_LIMIT, page_links, read_slice, read_window
+from controller.web.query import DAYS, ID_LIMIT, page_links, read_slice, read_window, refuse_unknown
 from controller.web.reader import PageDeps
 from controller.web.rendering import View, data_response
 from controller.web.routes import Faces, writes
@@ -104,6 +105,7 @@ class ScheduleViews:
     async def page(self, request: Request) -> View:
         """All schedules, and what became of their last times."""
         now, full = self._deps.clock.now(), self._deps.visitors.reader(request) is not None
+        refuse_unknown(request.query_params, DAYS)
         rows = [show_schedule(line, now, full=full) for line in await self._desk.lines()]
         part = read_slice(request.query_params)
         found = await self._desk.occurrences(read_window(request.query_params, now), part)
@@ -140,8 +142,9 @@ class ScheduleActs:
     async def create(self, request: Request, who: str, fields: Fields) -> Done:
         """A new schedule; every mistake is told at once."""
         now = self._clock.now()
-        definition = self._checked(_from_form(fields))
-        made = await self._desk.create(definition, self._plan(now)(definition), who, now)
+        by, entry = _by(who, fields)
+        definition = self._checked(_from_form(entry))
+        made = await self._desk.create(definition, self._plan(now)(definition), by, now)
         if made is None:
             raise Refused(409, f"There is a schedule {definition.name} already.")
         log.info("schedule.created", schedule=definition.name, who=who)
@@ -151,19 +154,20 @@ class ScheduleActs:
         """Change the fields that are given; the file's schedules can only be enabled and disabled."""
         name = _name(request)
         now = self._clock.now()
-        if set(fields) == {"enabled"} and isinstance(fields["enabled"], bool):
-            return await self._switch(name, fields["enabled"], who)
+        by, entry = _by(who, fields)
+        if set(entry) == {"enabled"} and isinstance(entry["enabled"], bool):
+            return await self._switch(name, entry["enabled"], by)
 
         def changed(schedule: Schedule) -> tuple[Definition, Planned | None]:
             if schedule.owner is Owner.FILE:
                 raise Refused(409, FROM_THE_FILE)
             before = schedule.definition
-            definition = self._checked({**as_entry(before), **fields, "name": before.name})
+            definition = self._checked({**as_entry(before), **entry, "name": before.name})
             times = ("type", "spec", "timezone", "jitter", "enabled")
             moved = any(getattr(before, each) != getattr(definition, each) for each in times)
             return definition, self._plan(now)(definition) if moved else schedule.planned
 
-        schedule = await self._desk.change(name, changed, who, now)
+        schedule = await self._desk.change(name, changed, by, now)
         if schedule is None:
             raise Refused(404, UNKNOWN, "Not found")
         return Done(self._show(schedule, now))
@@ -173,13 +177,13 @@ class ScheduleActs:
         body = checked(ActBody, fields)
         if body.action == "delete":
             return await self.delete(request, who, {"note": body.note})
-        return await self._switch(_name(request), body.action == "enable", who)
+        return await self._switch(_name(request), body.action == "enable", By(who, body.note))
 
     async def delete(self, request: Request, who: str, fields: Fields) -> Done:
         """Forget a schedule of the API's."""
-        checked(NoteBody, fields)
+        by = By(who, checked(NoteBody, fields).note)
         now = self._clock.now()
-        gone = await self._desk.delete(_name(request), who, now)
+        gone = await self._desk.delete(_name(request), by, now)
         if gone is None:
             raise Refused(404, UNKNOWN, "Not found")
         if gone.owner is Owner.FILE:
@@ -188,8 +192,8 @@ class ScheduleActs:
 
     async def run(self, request: Request, who: str, fields: Fields) -> Done:
         """Fire now, whatever the time."""
-        checked(NoteBody, fields)
-        fired = await self._desk.run_now(_name(request), who, self._clock.now())
+        by = By(who, checked(NoteBody, fields).note)
+        fired = await self._desk.run_now(_name(request), by, self._clock.now())
         if fired is None:
             raise Refused(404, UNKNOWN, "Not found")
         if isinstance(fired, ScheduleSkip):
@@ -198,10 +202,10 @@ class ScheduleActs:
 
     async def retry(self, request: Request, who: str, fields: Fields) -> Done:
         """Put a failed occurrence back into the queue."""
-        checked(RetryBody, fields)
+        by = By(who, checked(RetryBody, fields).note)
         text = request.path_params["number"]
         known = text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= ID_LIMIT
-        found = await self._desk.retry(int(text), who, self._clock.now()) if known else None
+        found = await self._desk.retry(int(text), by, self._clock.now()) if known else None
         if found is None:
             raise Refused(404, "There is no such occurrence.", "Not found")
         occurrence, done = found
@@ -209,9 +213,9 @@ class ScheduleActs:
             raise Refused(409, f"It is {occurrence.status.value}; only a failed one can be retried.")
         return Done(show_occurrence(occurrence, full=True))
 
-    async def _switch(self, name: str, enabled: bool, who: str) -> Done:
+    async def _switch(self, name: str, enabled: bool, by: By) -> Done:
         now = self._clock.now()
-        schedule = await self._desk.switch(name, enabled, self._plan(now), who, now)
+        schedule = await self._desk.switch(name, enabled, self._plan(now), by, now)
         if schedule is None:
             raise Refused(404, UNKNOWN, "Not found")
         return Done(self._show(schedule, now))
@@ -234,6 +238,13 @@ def _name(request: Request) -> str:
     if "\x00" in name:  # no text for the database, so no name of a schedule
         raise Refused(404, UNKNOWN, "Not found")
     return name
+
+
+def _by(who: str, fields: Fields) -> tuple[By, dict[str, Any]]:
+    """Who writes and why, and what is left of a body that also says what a schedule is."""
+    entry = dict(fields)
+    said = checked(NoteBody, {"note": entry.pop("note", "")})
+    return By(who, said.note), entry
 
 
 def _from_form(fields: Fields) -> dict[str, Any]:

@@ -31,7 +31,7 @@ async def dispatch_workflow(
 async def list_dispatched_runs(
     ask: Ask, repo: str, branch: str, between: tuple[datetime, datetime], deadline: timedelta
 ) -> tuple[StartedRun, ...]:
-    """The runs that a dispatch started on a branch in a span of time, oldest first."""
+    """The runs that a dispatch started on a branch in a span of time, oldest first, whoever sent it."""
     query: dict[str, str | int] = {
         "event": "workflow_dispatch",
         "branch": branch,
@@ -46,8 +46,13 @@ async def list_dispatched_runs(
 
 def read_started_run(item: Item) -> StartedRun:
     """Read one run of an answer."""
+    actor = item.optional_item("actor")
     return StartedRun(
-        item.integer("id"), item.text("html_url"), item.optional_text("path") or "", item.time("created_at")
+        run_id=item.integer("id"),
+        html_url=item.text("html_url"),
+        workflow=item.optional_text("path") or "",
+        workflow_id=item.integer("workflow_id"),
+        actor=actor.text("login") if actor else None,
     )
 
 

@@ -26,32 +26,37 @@ class OccurrenceStore:
         self._database = database
         self._holder = holder
 
-    AGENDA = """
+    # A run does not say by which request it was started: of two that ask for the same workflow and are both unanswered
+    # neither could be told which run is its own. So the second waits for the first.
+    ALONE = """(o.sent_at IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM occurrences e
+        WHERE e.id <> o.id AND e.status IN ('pending', 'running') AND e.sent_at IS NOT NULL
+            AND lower(e.arguments->>'repo') = lower(o.arguments->>'repo')
+            AND e.arguments->>'workflow' = o.arguments->>'workflow' AND e.arguments->>'ref' = o.arguments->>'ref'))"""
+    # Whoever is unanswered comes before the older ones of its schedule too: those may wait for its answer.
+    IN_LINE = f"""o.status = 'pending' AND {ALONE} AND (o.sent_at IS NOT NULL OR NOT EXISTS (
+        SELECT 1 FROM occurrences e
+        WHERE e.schedule = o.schedule AND e.status IN ('pending', 'running') AND e.due_at < o.due_at))"""
+
+    AGENDA = f"""
     SELECT
         (SELECT min(next_run_at) FROM schedules WHERE enabled) AS schedule,
-        (SELECT min(COALESCE(o.retry_after, o.created_at)) FROM occurrences o
-         WHERE o.status = 'pending' AND NOT EXISTS (
-            SELECT 1 FROM occurrences e
-            WHERE e.schedule = o.schedule AND e.status IN ('pending', 'running') AND e.due_at < o.due_at)
-        ) AS occurrence,
+        (SELECT min(COALESCE(o.retry_after, o.created_at)) FROM occurrences o WHERE {IN_LINE}) AS occurrence,
         (SELECT min(warm_until) FROM occurrences WHERE status = 'running' AND leased_until IS NULL) AS window,
         (SELECT min(leased_until) FROM occurrences WHERE status = 'running') AS lease
     """
 
     async def agenda(self) -> Agenda:
         """When what is due next."""
-        async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.AGENDA)).fetchone()
-        return Agenda(**row) if row else Agenda()
+        (row,) = await self._database.fetch(self.AGENDA)
+        return Agenda(**row)
 
     CLAIM = f"""
     UPDATE occurrences SET status = 'running', attempts = attempts + 1, leased_until = %(until)s,
         leased_by = %(holder)s, started_at = COALESCE(started_at, %(now)s), retry_after = NULL
     WHERE id = (
         SELECT o.id FROM occurrences o
-        WHERE o.status = 'pending' AND COALESCE(o.retry_after, %(now)s) <= %(now)s AND NOT EXISTS (
-            SELECT 1 FROM occurrences e
-            WHERE e.schedule = o.schedule AND e.status IN ('pending', 'running') AND e.due_at < o.due_at)
+        WHERE {IN_LINE} AND COALESCE(o.retry_after, %(now)s) <= %(now)s
         ORDER BY o.priority DESC, o.due_at, o.id LIMIT 1 FOR UPDATE SKIP LOCKED)
     AND status = 'pending'
     RETURNING {OCCURRENCE_COLUMNS}
@@ -65,13 +70,21 @@ class OccurrenceStore:
         return occurrence_of(row) if row else None
 
     LEASED = "id = %(id)s AND status = 'running' AND leased_until = %(lease)s"
+    ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('occurrences.sent_at', 0))"
     SENT = f"""
-    UPDATE occurrences SET sent_at = COALESCE(sent_at, %(now)s), last_sent_at = %(now)s WHERE {LEASED}
+    UPDATE occurrences o SET sent_at = COALESCE(sent_at, %(now)s), last_sent_at = %(now)s,
+        runs_before = CASE WHEN sent_at IS NULL THEN %(runs)s ELSE runs_before END
+    WHERE {LEASED} AND {ALONE}
     """
 
-    async def note_sent(self, occurrence: Occurrence, epoch: int, now: datetime) -> bool:
-        """A request is about to be sent; False: the lease was lost, so it must not be."""
-        return await self._write(self.SENT, occurrence, epoch, {"now": now})
+    async def note_sent(
+        self, occurrence: Occurrence, runs_before: Collection[int], epoch: int, now: datetime
+    ) -> bool:
+        """A request is about to be sent; False: it must not be, another for the same workflow may be unanswered."""
+        async with self._database.leading(epoch) as connection:
+            await connection.execute(self.ONE_AT_A_TIME)  # two that were claimed together see each other
+            values = {"now": now, "runs": list(runs_before)}
+            return await self._leased_write(connection, self.SENT, occurrence, values)
 
     COMPLETE = f"""
     UPDATE occurrences SET status = 'completed', completed_at = %(now)s, leased_until = NULL, error = NULL,
@@ -142,15 +155,20 @@ class OccurrenceStore:
         return await self._write(self.POSTPONE, occurrence, epoch, values)
 
     FAIL = f"""
-    UPDATE occurrences SET status = 'failed', error = %(error)s, completed_at = %(now)s, leased_until = NULL
+    UPDATE occurrences SET status = 'failed', error = %(error)s, completed_at = %(now)s, leased_until = NULL,
+        sent_at = CASE WHEN %(refused)s THEN NULL ELSE sent_at END,
+        last_sent_at = CASE WHEN %(refused)s THEN NULL ELSE last_sent_at END,
+        runs_before = CASE WHEN %(refused)s THEN '{{}}' ELSE runs_before END
     WHERE {LEASED}
     """
     LAST_ERROR = "UPDATE schedules SET last_error = %(error)s, updated_at = %(now)s WHERE name = %(schedule)s"
 
-    async def fail(self, occurrence: Occurrence, error: str, epoch: int, now: datetime) -> bool:
-        """It failed for good, until somebody retries it by hand; the schedule shows why."""
+    async def fail(
+        self, occurrence: Occurrence, error: str, epoch: int, now: datetime, *, refused: bool = False
+    ) -> bool:
+        """It failed for good, until somebody retries it by hand; the schedule shows why. Refused: nothing was sent."""
         async with self._database.leading(epoch) as connection:
-            values = {"now": now, "error": error, "schedule": occurrence.schedule}
+            values = {"now": now, "error": error, "schedule": occurrence.schedule, "refused": refused}
             failed = await self._leased_write(connection, self.FAIL, occurrence, values)
             if failed:
                 await connection.execute(self.LAST_ERROR, values)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from controller.domain.controls import By
 from controller.domain.firings import Firing
 from controller.domain.pages import Listing, Slice, Window
 from controller.domain.schedules import (
@@ -82,18 +83,18 @@ class ScheduleDesk:
             return [occurrence_of(row) for row in await cursor.fetchall()]
 
     async def create(
-        self, definition: Definition, planned: Planned | None, who: str, now: datetime
+        self, definition: Definition, planned: Planned | None, by: By, now: datetime
     ) -> Schedule | None:
         """A new schedule of the API's; None if the name is taken."""
         async with self._database.transaction() as connection:
             if await self._locked(connection, definition.name) is not None:
                 return None
             await self._put(connection, definition, planned, now)
-            await note_schedule(connection, "schedule.created", definition.name, now, who=who)
+            await note_schedule(connection, "schedule.created", definition.name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, definition.name)
 
-    async def change(self, name: str, change: Change, who: str, now: datetime) -> Schedule | None:
+    async def change(self, name: str, change: Change, by: By, now: datetime) -> Schedule | None:
         """Change one of the API's; None if there is none."""
         async with self._database.transaction() as connection:
             schedule = await self._locked(connection, name)
@@ -101,7 +102,7 @@ class ScheduleDesk:
                 return None
             definition, planned = change(schedule)
             await self._put(connection, definition, planned, now)
-            await note_schedule(connection, "schedule.changed", name, now, who=who)
+            await note_schedule(connection, "schedule.changed", name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
 
@@ -116,7 +117,7 @@ class ScheduleDesk:
         name: str,
         enabled: bool,
         plan: Callable[[Definition], Planned | None],
-        who: str,
+        by: By,
         now: datetime,
     ) -> Schedule | None:
         """Enable or disable a schedule, whoever owns it; None if there is none."""
@@ -130,24 +131,24 @@ class ScheduleDesk:
             values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
             await connection.execute(self.SWITCH, values)
             kind = "schedule.enabled" if enabled else "schedule.disabled"
-            await note_schedule(connection, kind, name, now, who=who)
+            await note_schedule(connection, kind, name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
 
     DELETE = "DELETE FROM schedules WHERE name = %(name)s"
 
-    async def delete(self, name: str, who: str, now: datetime) -> Schedule | None:
+    async def delete(self, name: str, by: By, now: datetime) -> Schedule | None:
         """Forget one of the API's; its occurrences stay. The answer is what it was, or None."""
         async with self._database.transaction() as connection:
             schedule = await self._locked(connection, name)
             if schedule is not None and schedule.owner is Owner.API:
                 await connection.execute(self.DELETE, {"name": name})
-                await note_schedule(connection, "schedule.deleted", name, now, who=who)
+                await note_schedule(connection, "schedule.deleted", name, now, by=by)
             return schedule
 
     ONE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE schedule = %(name)s AND due_at = %(due)s"
 
-    async def run_now(self, name: str, who: str, now: datetime) -> Occurrence | ScheduleSkip | None:
+    async def run_now(self, name: str, by: By, now: datetime) -> Occurrence | ScheduleSkip | None:
         """Fire outside its times, also in quiet hours; the flood guard holds. None if there is no such schedule."""
         async with self._database.transaction() as connection:
             schedule = await self._locked(connection, name)
@@ -158,7 +159,7 @@ class ScheduleDesk:
             if pressure.predecessor or pressure.full or not schedule.enabled:
                 return _refusal(schedule, pressure.predecessor)
             await claimed.record(Firing(fire=(now,), planned=schedule.planned), now, manual=True)
-            await note_schedule(connection, "schedule.run", name, now, who=who)
+            await note_schedule(connection, "schedule.run", name, now, by=by)
             await ring(connection, self._database.channel)
             cursor = await connection.execute(self.ONE, {"name": name, "due": now})
             row = await cursor.fetchone()
@@ -171,7 +172,7 @@ class ScheduleDesk:
     WHERE id = %(id)s AND status = 'failed' RETURNING {OCCURRENCE_COLUMNS}
     """
 
-    async def retry(self, number: int, who: str, now: datetime) -> tuple[Occurrence, bool] | None:
+    async def retry(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
         """Put a failed occurrence back into the queue; whether that was done. None if there is none."""
         async with self._database.transaction() as connection:
             row = await (await connection.execute(self.LOCK_OCCURRENCE, {"id": number})).fetchone()
@@ -182,7 +183,7 @@ class ScheduleDesk:
                 return seen, False
             again = await (await connection.execute(self.RETRY, {"id": number})).fetchone()
             detail = {"occurrence": number, "due": seen.due_at.isoformat()}
-            await note_schedule(connection, "schedule.retried", seen.schedule, now, who=who, detail=detail)
+            await note_schedule(connection, "schedule.retried", seen.schedule, now, by=by, detail=detail)
             await ring(connection, self._database.channel)
         return occurrence_of(again) if again else seen, True
 

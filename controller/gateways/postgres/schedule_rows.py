@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from controller.domain.controls import By
 from controller.domain.schedules import (
     Action,
     CatchUp,
@@ -25,8 +26,8 @@ SCHEDULE_COLUMNS = """
 
 OCCURRENCE_COLUMNS = """
     id, schedule, due_at, action, arguments, status, created_at, reason, manual, caught_up, slots, attempts,
-    max_attempts, retry_after, leased_until, sent_at, last_sent_at, run_id, run_ended_at, warm_until, result, error,
-    started_at, completed_at
+    max_attempts, retry_after, leased_until, sent_at, last_sent_at, runs_before, run_id, run_ended_at, warm_until,
+    result, error, started_at, completed_at
 """
 
 
@@ -114,16 +115,16 @@ async def note_schedule(
     now: datetime,
     *,
     outcome: str | None = None,
-    who: str | None = None,
+    by: By | None = None,
     detail: dict[str, Any] | None = None,
 ) -> None:
-    """Append what a schedule did, or what `who` did to it."""
+    """Append what a schedule did, or what somebody did to it."""
     values = {
         "now": now,
-        "source": "admin" if who else "schedule",
+        "source": "admin" if by else "schedule",
         "kind": kind,
         "outcome": outcome,
-        "who": who,
-        "detail": Jsonb({"schedule": schedule, **(detail or {})}),
+        "who": by.who if by else None,
+        "detail": Jsonb({"schedule": schedule, **(detail or {}), **({"note": by.note} if by else {})}),
     }
     await connection.execute(NOTE, values)

@@ -18,6 +18,7 @@ class Behaviour:
     remove_idle_after: timedelta | None = None  # since 2026-09 seen at 5–6 min
     token_life: timedelta = timedelta(hours=1)
     deliveries_kept: timedelta = timedelta(days=3)
+    answer_within: timedelta = timedelta(seconds=10)  # real time: then a delivery has failed
     jwt_leeway: timedelta = timedelta(0)
     stateless_tokens: bool = True  # ghs_<APPID>_<JWT>, else ghs_ and 36 characters
     busy_lag: timedelta = timedelta(0)  # REST shows `busy` as it was then

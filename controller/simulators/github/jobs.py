@@ -7,7 +7,7 @@ from datetime import timedelta
 from controller.ports import Clock
 from controller.simulators.github.assignment import Assignment
 from controller.simulators.github.behaviour import Behaviour
-from controller.simulators.github.state import Job, JobSpec, Repository, Run, Runner
+from controller.simulators.github.state import Account, Job, JobSpec, Json, Repository, Run, Runner
 from controller.simulators.github.timers import Timers
 from controller.simulators.github.world import World
 
@@ -44,8 +44,10 @@ class Jobs:
         branch: str = "main",
         workflow: str = "ci.yml",
         fork: bool = False,
+        actor: Account | None = None,
+        inputs: Json | None = None,
     ) -> Run:
-        """Start a run with these jobs."""
+        """Start a run with these jobs; without an actor its owner did it."""
         now = self._clock.now()
         known = repository.workflows.get(workflow)
         run = Run(
@@ -60,6 +62,8 @@ class Jobs:
             created_at=now,
             updated_at=now,
             fork=fork,
+            actor=actor or repository.owner,
+            inputs=inputs or {},
         )
         repository.runs[run.id] = run
         self._world.runs[run.id] = run

@@ -6,6 +6,7 @@ A handler never awaits, so that its effect is whole or not there at all, whateve
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
+from email.utils import format_datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -137,6 +138,7 @@ class _Exchange:
         content = b"" if answer.body is None else json.dumps(answer.body, separators=(",", ":")).encode()
         status, headers = answer.status, dict(answer.headers)
         headers["x-github-request-id"] = f"{github.rng.getrandbits(64):016X}"
+        headers["date"] = format_datetime(github.now(), usegmt=True)
         headers["x-github-media-type"] = "github.v3; format=json"
         if self._operation.method == "GET" and status == 200:
             headers["etag"] = self._etag(content)

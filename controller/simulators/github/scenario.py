@@ -49,6 +49,12 @@ class Scenario(Platform):
         """Start a run with these jobs; `queued` webhooks are sent."""
         return self.jobs.queue_run(self.world.repository(full_name), jobs, event=event, branch=branch)
 
+    def dispatch_by_hand(self, full_name: str, file: str) -> Run:
+        """Somebody starts a workflow on GitHub's pages."""
+        repository = self.world.repository(full_name)
+        jobs = repository.workflows[file].jobs
+        return self.jobs.queue_run(repository, jobs, event="workflow_dispatch", workflow=file)
+
     def queue_fork_run(self, full_name: str, jobs: Sequence[JobSpec]) -> Run:
         """The same for a pull request that comes from a fork."""
         repository = self.world.repository(full_name)

@@ -28,7 +28,7 @@ class Account:
 
     id: int
     login: str
-    type: str  # Organization | User
+    type: str  # Organization | User | Bot
     created_at: datetime
     installations: dict[int, "Installation"] = field(default_factory=dict)  # by App id
     repositories: dict[int, "Repository"] = field(default_factory=dict)
@@ -160,6 +160,8 @@ class Run:
     workflow_file: str
     created_at: datetime
     updated_at: datetime
+    actor: Account  # who started it
+    inputs: Json = field(default_factory=dict)
     attempt: int = 1
     jobs: list[Job] = field(default_factory=list)
     forced: tuple[str, str] | None = None  # ended whatever its jobs say

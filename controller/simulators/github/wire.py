@@ -38,8 +38,9 @@ class Wire:
         ]
 
     async def _session(self, request: Request) -> Response:
-        if not await self._pass(request, "runner/session"):
-            return CutConnection()
+        spoiled = await self._spoil(request, "runner/session")
+        if spoiled is not None:
+            return spoiled
         config = await request.body()
         try:
             runner = self._open_session(config, request.headers.get("x-runner-version"))
@@ -63,8 +64,9 @@ class Wire:
         return runner
 
     async def _job(self, request: Request) -> Response:
-        if not await self._pass(request, "runner/job"):
-            return CutConnection()
+        spoiled = await self._spoil(request, "runner/job")
+        if spoiled is not None:
+            return spoiled
         try:
             runner = self._known(request)
             wait = min(float(request.query_params.get("wait", "0")), LONGEST_WAIT)
@@ -96,8 +98,9 @@ class Wire:
         return runners.pick_up(runner)
 
     async def _renew(self, request: Request) -> Response:
-        if not await self._pass(request, "runner/renew"):
-            return CutConnection()
+        spoiled = await self._spoil(request, "runner/renew")
+        if spoiled is not None:
+            return spoiled
         try:
             runner = self._known(request)
         except ApiError as error:
@@ -106,8 +109,9 @@ class Wire:
         return JSONResponse({"cancelled": runner.job is not None and runner.job.cancel_requested})
 
     async def _finish(self, request: Request) -> Response:
-        if not await self._pass(request, "runner/finish"):
-            return CutConnection()
+        spoiled = await self._spoil(request, "runner/finish")
+        if spoiled is not None:
+            return spoiled
         body = await request.json()
         try:
             runner = self._known(request)
@@ -127,14 +131,16 @@ class Wire:
             raise ApiError(401, "Bad credentials")
         return runner
 
-    async def _pass(self, request: Request, operation: str) -> bool:
-        """Apply faults; False means that the connection is to be cut before any effect."""
+    async def _spoil(self, request: Request, operation: str) -> Response | None:
+        """Apply faults, all before any effect; None lets the request go on."""
         rule = self._github.faults.pick(operation, request.url.path, None)
         if rule is None:
-            return True
+            return None
         if rule.delay:
             await self._github.clock.sleep(rule.delay)
-        return rule.drop == "" and (rule.hold == "" or await rule.keep())
+        if rule.drop != "" or (rule.hold != "" and not await rule.keep()):
+            return CutConnection()
+        return JSONResponse(rule.body, rule.status) if rule.status is not None else None
 
 
 async def _woken_or_gone(request: Request, runner: Runner, wait: float) -> bool:

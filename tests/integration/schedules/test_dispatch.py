@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from controller.domain.constants import OCCURRENCE_LEASE
+from controller.domain.controls import By
 from controller.gateways.postgres.schedule_desk import ScheduleDesk
 from controller.simulators.github import JobSpec
 from controller.simulators.github.state import Run
@@ -73,6 +75,7 @@ async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
         seen = await only(system)
         assert (seen["status"], seen["run_id"], seen["due_at"]) == ("completed", run.id, HALF_PAST_ONE)
         assert seen["result"].endswith(f"/acme/widgets/actions/runs/{run.id}")
+        assert run.inputs == GIVEN["inputs"]
         await system.until(system.finished([job.id for job in run.jobs]))
         await system.step()
         jobs = await system.rows(
@@ -102,19 +105,67 @@ async def test_a_request_that_never_arrived_is_sent_again(night: Night) -> None:
         assert ((await only(system))["status"], len(runs(system)), sent(system)) == ("completed", 1, 2)
 
 
-async def test_somebody_else_s_run_of_that_minute_is_not_taken_twice(night: Night) -> None:
+async def test_what_somebody_else_starts_in_that_minute_is_not_taken_for_ours(night: Night) -> None:
     async with night() as system:
-        await turn(system)
-        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
-        for job in runs(system)[0].jobs:
-            system.github.sim.cancel_job(job.id)
-        await system.settle()
         system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="before")
+        await turn(system)
+        theirs = system.github.sim.dispatch_by_hand("acme/widgets", "nightly.yml")
         await pass_time(system, timedelta(minutes=2), 8)
-        first, second = await occurrences(system)
-        assert (first["status"], second["status"]) == ("completed", "completed")
-        assert first["run_id"] != second["run_id"]
-        assert len(runs(system)) == 2
+        (ours,) = [run for run in runs(system) if run is not theirs]
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", ours.id, 2)
+
+
+async def test_ours_is_found_among_what_others_start_in_that_minute(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, hold="before", drop="after")
+        await system.settle()
+        await system.controller.loop.turn()
+        await system.github.sim.faults.wait_held("lost")
+        theirs = system.github.sim.dispatch_by_hand("acme/widgets", "nightly.yml")
+        system.github.sim.faults.release("lost")
+        await pass_time(system, timedelta(minutes=2), 8)
+        first, ours = runs(system)
+        seen = await only(system)
+        assert (first, seen["status"], seen["run_id"]) == (theirs, "completed", ours.id)
+        assert sent(system) == 1
+
+
+async def test_a_run_of_ours_that_was_there_before_is_not_taken_for_the_new_one(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="silent", operation=DISPATCH, status=204, apply=True)
+        await turn(system)
+        assert "did not say which run" in (await only(system))["result"]
+        await pass_time(system, timedelta(minutes=5), 5)
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="before")
+        assert await ScheduleDesk(system.database).run_now("nightly", By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=2), 8)
+        old, new = runs(system)
+        assert [row["run_id"] for row in await occurrences(system)] == [None, new.id]
+        assert (old.id < new.id, sent(system)) == (True, 3)
+
+
+async def test_two_starts_of_one_workflow_are_never_unanswered_at_once(
+    database_url: str, tmp_path: Path
+) -> None:
+    """A run does not show its inputs: the one whose request was lost would take the other's run for its own."""
+    quick = {**NIGHTLY, "name": "quick", "with": {**GIVEN, "inputs": {"suite": "quick"}}}
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY, quick]
+    ) as system:
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
+        await turn(system)
+        await go_to(system, HALF_PAST_ONE)
+        system.github.sim.faults.add(name="never", operation=DISPATCH, drop="before", times=1)
+        system.github.sim.faults.add(name="unheard", operation=DISPATCH, drop="after", times=1)
+        await pass_time(system, timedelta(minutes=6), 72)
+        linked = {row["run_id"]: row["schedule"] for row in await occurrences(system)}
+        started = {run.id: run.inputs["suite"] for run in runs(system)}
+        assert {linked[run_id]: suite for run_id, suite in started.items()} == {
+            "nightly": "full",
+            "quick": "quick",
+        }
+        assert sent(system) == 3
 
 
 async def test_a_server_in_trouble_is_asked_after_one_two_and_four_minutes_and_then_no_more(
@@ -190,6 +241,28 @@ async def test_a_refusal_fails_at_once_and_says_what_to_change(
         assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 1)
         assert said in seen["error"]
         assert said in (await last_error(system) or "")
+        # Nothing was started, so nothing is looked for when it is retried by hand.
+        (row,) = await system.rows("SELECT sent_at, last_sent_at, runs_before FROM occurrences")
+        assert row == {"sent_at": None, "last_sent_at": None, "runs_before": []}
+
+
+async def test_an_older_night_that_is_retried_beside_an_unanswered_one_waits_for_it_and_then_runs(
+    night: Night,
+) -> None:
+    """Each would wait for the other: the older one of a schedule comes first, and an unanswered start is alone."""
+    older = """
+    INSERT INTO occurrences (schedule, due_at, action, arguments, status, error, created_at)
+    SELECT schedule, due_at - interval '1 day', action, arguments, 'failed', 'no such repository', created_at
+    FROM occurrences RETURNING id
+    """
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after", times=1)
+        await turn(system)
+        (row,) = await system.rows(older)
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=4), 16)
+        assert await system.statuses("occurrences") == {"completed": 2}
+        assert (len(runs(system)), sent(system)) == (2, 2)
 
 
 async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Night) -> None:
@@ -199,7 +272,7 @@ async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Ni
         failed = await only(system)
         assert failed["status"] == "failed"
         (row,) = await system.rows("SELECT id FROM occurrences")
-        retried = await ScheduleDesk(system.database).retry(row["id"], "ada", system.clock.now())
+        retried = await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
         assert retried is not None
         assert retried[1]
         await pass_time(system, timedelta(minutes=1), 4)
@@ -243,7 +316,7 @@ async def test_the_next_night_is_skipped_while_the_last_run_is_under_way(night: 
         assert len(runs(system)) == 2
 
 
-async def test_a_process_that_died_after_the_request_leaves_a_run_that_its_successor_finds(
+async def test_a_request_whose_lease_runs_out_is_taken_up_by_the_successor_which_finds_the_run(
     night: Night, tmp_path: Path
 ) -> None:
     async with night() as system:
@@ -251,12 +324,14 @@ async def test_a_process_that_died_after_the_request_leaves_a_run_that_its_succe
         await system.settle()
         await system.controller.loop.turn()
         await system.github.sim.faults.wait_held("held")
-        await system.controller.beside.stop()  # cancelled in the middle of the request, as by a kill
+        await system.controller.beside.stop()  # in the middle of the request
         await stop(system)
         system.github.sim.faults.release("held", drop=True)
         assert ((await only(system))["status"], len(runs(system))) == ("running", 1)
         async with started_again(system, tmp_path):
-            await pass_time(system, timedelta(minutes=10), 20)
+            await pass_time(system, OCCURRENCE_LEASE - timedelta(seconds=1), 6)
+            assert (await only(system))["status"] == "running"  # it may be under way somewhere else
+            await pass_time(system, timedelta(minutes=7), 14)
             seen = await only(system)
             assert (seen["status"], seen["run_id"]) == ("completed", runs(system)[0].id)
             assert sent(system) == 1

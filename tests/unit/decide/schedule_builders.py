@@ -10,6 +10,14 @@ from controller.domain.schedules import Action, CatchUp, Definition, Owner, Plan
 NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 NIGHT = QuietHours(time(22, 0), time(6, 0), "UTC")
 FREE = Pressure()
+# zone, local day of the spring night, local day of the autumn night, first missing and first doubled local time
+NIGHTS = [
+    ("Europe/Berlin", "2026-03-29", "2026-10-25", "02:30", "02:30"),
+    ("America/New_York", "2026-03-08", "2026-11-01", "02:30", "01:30"),
+    ("Australia/Lord_Howe", "2026-10-04", "2026-04-05", "02:15", "01:45"),  # half an hour only
+    ("America/Santiago", "2026-09-06", "2026-04-05", "00:30", "23:30"),  # at midnight
+    ("Pacific/Auckland", "2026-09-27", "2026-04-05", "02:30", "02:30"),
+]
 
 
 def at(text: str) -> datetime:

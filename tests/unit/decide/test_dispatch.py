@@ -12,9 +12,12 @@ from controller.decide.dispatch import (
     may_send,
     pick_run,
     search_span,
+    span_before,
 )
 from controller.domain.schedules import Action, Occurrence, OccurrenceStatus, StartedRun
 from tests.unit.decide.schedule_builders import NOON
+
+BOT = "switchboard[bot]"
 
 
 def an_occurrence(**changes: object) -> Occurrence:
@@ -50,23 +53,33 @@ def test_behind_the_last_attempt_nothing_is_sent_any_more(attempts: int, may: bo
     assert may_send(an_occurrence(attempts=attempts)) is may
 
 
-def test_a_run_is_looked_for_from_the_first_request_to_a_minute_after_the_last() -> None:
+def test_a_run_is_looked_for_from_the_first_request_to_a_minute_after_the_last_by_any_clock() -> None:
     assert search_span(an_occurrence(), NOON) is None
-    last = NOON + timedelta(minutes=3)
+    last, skew = NOON + timedelta(minutes=3), timedelta(minutes=10)
     span = search_span(an_occurrence(sent_at=NOON, last_sent_at=last), NOON + timedelta(hours=5))
-    assert span == (NOON - timedelta(seconds=5), last + timedelta(seconds=65))
+    assert span == (NOON - skew, last + timedelta(minutes=1) + skew)
+    assert span_before(NOON)[0] == span[0]  # else what was there before could be found afterwards
 
 
-def test_the_first_run_of_the_workflow_that_nobody_has_is_ours() -> None:
-    runs = [
-        StartedRun(4, "d", ".github/workflows/nightly.yml@main"),
-        StartedRun(1, "a", ".github/workflows/nightly.yml"),
-        StartedRun(2, "b", ".github/workflows/other.yml"),
-        StartedRun(3, "c", ".github/workflows/nightly.yml"),
-    ]
-    assert pick_run(runs, "nightly.yml", frozenset({1})) == runs[3]
-    assert pick_run(runs, "nightly.yml", frozenset({1, 3, 4})) is None
-    assert pick_run(runs, "77", frozenset({1})) == runs[2]  # a workflow by number cannot be told apart
+def a_run(run_id: int, file: str = "nightly.yml", actor: str | None = BOT) -> StartedRun:
+    return StartedRun(run_id, "https://github.com", f".github/workflows/{file}", 77, actor)
+
+
+def test_the_first_run_that_our_bot_started_and_nobody_has_is_ours() -> None:
+    runs = [a_run(5), a_run(1), a_run(2, "other.yml"), a_run(3, actor="mona"), a_run(4)]
+    assert pick_run(runs, "nightly.yml", BOT, {1}) == runs[4]
+    assert pick_run(runs, "nightly.yml", BOT, {1, 4, 5}) is None
+
+
+def test_a_workflow_may_be_named_by_its_number_and_a_file_by_its_branch_too() -> None:
+    assert pick_run([a_run(1)], "77", BOT, ()) == a_run(1)
+    assert pick_run([a_run(1)], "78", BOT, ()) is None
+    assert pick_run([a_run(1, "nightly.yml@main")], "nightly.yml", BOT, ()) is not None
+
+
+def test_a_run_that_names_nobody_may_be_ours() -> None:
+    assert pick_run([a_run(1, actor=None)], "nightly.yml", BOT, ()) == a_run(1, actor=None)
+    assert pick_run([a_run(1, actor=BOT.upper())], "nightly.yml", BOT, ()) is not None
 
 
 @pytest.mark.parametrize(

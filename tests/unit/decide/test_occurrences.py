@@ -61,11 +61,21 @@ def test_months_of_missed_minutes_are_estimated_and_the_newest_is_still_exact() 
     assert capped.fire == tuple(now - timedelta(seconds=20, minutes=n) for n in (3, 2, 1, 0))
 
 
-def test_an_interval_is_never_missed_a_time_in_the_past_means_now() -> None:
-    now = EIGHT + timedelta(minutes=64)
-    firing = due(EIGHT, now, kind="interval", spec="10m")
-    assert (len(firing.fire), len(firing.missed)) == (1, 6)
+@pytest.mark.parametrize("late", [60, 61, 64 * 60, 92 * 86_400])
+@pytest.mark.parametrize("policy", list(CatchUp))
+def test_an_interval_is_never_missed_a_time_in_the_past_means_now(policy: CatchUp, late: int) -> None:
+    now = EIGHT + timedelta(seconds=late)
+    firing = due(EIGHT, now, kind="interval", spec="10m", catch_up=policy, catch_up_cap=3)
+    assert firing.fire == ((EIGHT if late <= 60 else now),)
+    assert (firing.missed, firing.missed_besides, firing.stands_for) == ((), 0, 1)
     assert firing.planned == Planned(*[now + timedelta(minutes=10)] * 2)  # counted from the firing
+
+
+def test_an_interval_whose_time_came_in_an_outage_looks_at_the_quiet_hours_of_now() -> None:
+    night, morning = at("2026-03-02 23:00"), at("2026-03-03 06:30")
+    assert due(night, morning, kind="interval", spec="1h", quiet_hours=NIGHT).fire == (morning,)
+    evening = at("2026-03-02 21:00")
+    assert due(evening, night, kind="interval", spec="1h", quiet_hours=NIGHT).skipped == (night,)
 
 
 def test_a_one_shot_fires_late_rather_than_never_and_disables_itself() -> None:

@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 from controller.decide.quiet_hours import is_quiet, next_change, quiet_until
 from controller.decide.slots import check_spec, due_slots, slots_after
 from controller.domain.schedules import QuietHours, ScheduleType
-from tests.unit.decide.schedule_builders import a_definition, at
+from tests.unit.decide.schedule_builders import NIGHTS, a_definition, at
 
-# zone, local day of the spring night, local day of the autumn night, first missing and first doubled local time
-NIGHTS = [
-    ("Europe/Berlin", "2026-03-29", "2026-10-25", "02:30", "02:30"),
-    ("America/New_York", "2026-03-08", "2026-11-01", "02:30", "01:30"),
-    ("Australia/Lord_Howe", "2026-10-04", "2026-04-05", "02:15", "01:45"),  # half an hour only
-    ("America/Santiago", "2026-09-06", "2026-04-05", "00:30", "23:30"),  # at midnight
-    ("Pacific/Auckland", "2026-09-27", "2026-04-05", "02:30", "02:30"),
-]
 ZONES = [zone for zone, *_ in NIGHTS]
 MOMENTS = st.integers(0, 363 * 24 * 60).map(
     lambda minutes: at("2026-01-01 00:00") + timedelta(minutes=minutes)

@@ -1,16 +1,19 @@
 """Users, organizations, Apps, installations and tokens as JSON."""
 
+from urllib.parse import quote
+
 from controller.simulators.github.auth import Token
 from controller.simulators.github.payloads.forms import HTML, maybe_stamp, node_id, stamp
 from controller.simulators.github.payloads.repositories import repository
 from controller.simulators.github.state import Account, App, Installation, Json, Repository
 
 EVENTS = ["workflow_job"]
+BOTS = 200_000_000  # added to the id of an App: the id of its bot
 
 
 def simple_user(api: str, account: Account) -> Json:
-    """The `simple-user` of an account, organizations included."""
-    url = f"{api}/users/{account.login}"
+    """The `simple-user` of an account, organizations and Apps' bots included."""
+    url = f"{api}/users/{quote(account.login)}"
     return {
         "login": account.login,
         "id": account.id,
@@ -18,7 +21,7 @@ def simple_user(api: str, account: Account) -> Json:
         "avatar_url": f"https://avatars.githubusercontent.com/u/{account.id}?v=4",
         "gravatar_id": "",
         "url": url,
-        "html_url": f"{HTML}/{account.login}",
+        "html_url": f"{HTML}/{quote(account.login)}",
         "followers_url": f"{url}/followers",
         "following_url": f"{url}/following{{/other_user}}",
         "gists_url": f"{url}/gists{{/gist_id}}",
@@ -55,6 +58,11 @@ def organization(api: str, account: Account) -> Json:
 def app_owner(app: App) -> Account:
     """The account that owns an App; it exists only in payloads."""
     return Account(app.id, f"{app.slug}-owner", "Organization", app.created_at)
+
+
+def bot(app: App) -> Account:
+    """The account under which an App acts; it exists only in payloads."""
+    return Account(BOTS + app.id, f"{app.slug}[bot]", "Bot", app.created_at)
 
 
 def integration(api: str, app: App, installations: int) -> Json:

@@ -60,8 +60,8 @@ def workflow_run(api: str, item: Run) -> Json:
     repo = f"{api}/repos/{item.repository.full_name}"
     url = f"{repo}/actions/runs/{item.id}"
     status, conclusion = run_state(item)
-    actor = simple_user(api, item.repository.owner)
-    home = repository(api, item.repository, actor)
+    actor = simple_user(api, item.actor)
+    home = repository(api, item.repository, simple_user(api, item.repository.owner))
     name = item.workflow_file.removesuffix(".yml")
     return {
         "id": item.id,

@@ -16,7 +16,7 @@ def workflow_job(
         "action": action,
         "workflow_job": actions.job(api, item, absent_is_zero=absent_is_zero),
         "repository": webhook_repository(api, item.repository, user),
-        "sender": user,
+        "sender": accounts.simple_user(api, item.run.actor),
         "installation": {"id": target.id, "node_id": node_id("Integration", target.id)},
     }
     if owner.type == "Organization":

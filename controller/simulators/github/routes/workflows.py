@@ -8,6 +8,7 @@ from controller.simulators.github.jobs import run_state
 from controller.simulators.github.operations import Answer, Call, find_repository
 from controller.simulators.github.pages import paginate
 from controller.simulators.github.payloads import actions
+from controller.simulators.github.payloads.accounts import bot
 from controller.simulators.github.payloads.forms import HTML
 from controller.simulators.github.state import Job, Json, Run
 
@@ -86,7 +87,13 @@ def dispatch(call: Call) -> Answer:
     if not isinstance(inputs, dict) or len(inputs) > MOST_INPUTS:
         raise invalid(f"inputs may have at most {MOST_INPUTS} properties")
     run = call.github.jobs.queue_run(
-        repository, workflow.jobs, event="workflow_dispatch", branch=branch, workflow=workflow.file
+        repository,
+        workflow.jobs,
+        event="workflow_dispatch",
+        branch=branch,
+        workflow=workflow.file,
+        actor=bot(call.caller.app),
+        inputs=inputs,
     )
     if call.body.get("return_run_details") is not True:
         return Answer(204)
@@ -131,7 +138,7 @@ def _filters(call: Call) -> list[Callable[[Run], bool]]:
     if "head_sha" in query:
         tests.append(lambda run: run.head_sha == query["head_sha"])
     if "actor" in query:
-        tests.append(lambda run: run.repository.owner.login.lower() == query["actor"].lower())
+        tests.append(lambda run: run.actor.login.lower() == query["actor"].lower())
     if "check_suite_id" in query:
         tests.append(lambda run: str(run.id) == query["check_suite_id"])
     if "created" in query:
