@@ -1,6 +1,6 @@
 """`switchboard doctor`: look at everything that must be right before a job can run, and say what to do.
 
-    settings ─▶ database ─▶ Apps, installations, deliveries ─▶ rights ─▶ a runner pod by dry run ─▶ boards
+    settings ─▶ database ─▶ clock ─▶ Apps, installations, deliveries ─▶ rights ─▶ runner pods ─▶ boards ─▶ placement
 
 It changes nothing. One part that does not answer is a finding, and the others are looked at all the same.
 """
@@ -10,20 +10,32 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from controller.app import World, github_of
-from controller.decide.checkup import (
+from controller.decide.app_checkup import (
     judge_app,
-    judge_boards,
-    judge_database,
+    judge_clock,
     judge_deliveries,
     judge_installations,
+    judge_refusal,
+)
+from controller.decide.checkup import (
+    judge_boards,
+    judge_database,
     judge_pod,
     judge_rights,
+    judge_seats,
     judge_secrets,
 )
-from controller.domain.checkup import ADVERTISING, RIGHTS, Finding, Level
+from controller.domain.checkup import ADVERTISING, RIGHTS, Finding, Level, fault, warn
 from controller.domain.jobs import Entity, EntityType
 from controller.domain.orders import PodOrder
-from controller.errors import ClusterError, ConfigError, ControllerError, GitHubError, StoreError
+from controller.errors import (
+    ClusterError,
+    ClusterForbidden,
+    ConfigError,
+    ControllerError,
+    GitHubError,
+    StoreError,
+)
 from controller.gateways.github.gateway import GitHubGateway
 from controller.gateways.kubernetes.checkup import ClusterCheckup
 from controller.gateways.kubernetes.connection import connect
@@ -63,7 +75,7 @@ async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
     secrets, private = len(settings.webhook_secrets), settings.file.web.private
     for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private):
         yield finding
-    for part in (_database(settings), _github(settings.file, world.clock), _cluster(settings.file, world)):
+    for part in (_database(settings), _github(settings.file, world.clock), _cluster(settings, world)):
         for finding in await part:
             yield finding
 
@@ -73,49 +85,63 @@ async def _database(settings: Settings) -> list[Finding]:
     try:
         return judge_database(await database_checkup.examine(database))
     except StoreError as error:
-        todo = "Check $DATABASE_URL, that the server runs, and that this network reaches it."
+        todo = "Check $DATABASE_URL and that the server is reached from here: `psql \"$DATABASE_URL\" -c 'SELECT 1'`."
         if "unsupported startup parameter" in str(error):
             todo = "A pooler refuses our session settings: point $DATABASE_URL at PostgreSQL itself."
-        return [Finding(Level.FAULT, "database", str(error), todo)]
+        return [fault("database", str(error), todo)]
 
 
 async def _github(file: File, clock: Clock) -> list[Finding]:
     async with github_of(file, clock, Metrics(), Outside(clock), lambda attempt: None) as github:
-        parts = [_app(github, kind, app_id, file, clock) for kind, app_id in file.apps_by_type.items()]
-        return [finding for found in await asyncio.gather(*parts) for finding in found]
+        found = await _clock(github, file, clock)
+        wrong = any(finding.level is Level.FAULT for finding in found)
+        parts = [_app(github, kind, app_id, file, clock, wrong) for kind, app_id in file.apps_by_type.items()]
+        return [*found, *(finding for some in await asyncio.gather(*parts) for finding in some)]
+
+
+async def _clock(github: GitHubGateway, file: File, clock: Clock) -> list[Finding]:
+    """Nothing, if GitHub tells the time to none of the Apps: why not is then said of each."""
+    for app_id in file.apps_by_type.values():
+        try:
+            theirs = await github.get_time(app_id)
+        except GitHubError:
+            continue
+        if theirs is not None:
+            return [judge_clock(theirs, clock.now())]
+    return []
 
 
 async def _app(
-    github: GitHubGateway, kind: EntityType, app_id: str, file: File, clock: Clock
+    github: GitHubGateway, kind: EntityType, app_id: str, file: File, clock: Clock, clock_wrong: bool
 ) -> list[Finding]:
     found: list[Finding] = []
     try:
         app = await github.get_app(app_id)
         found += judge_app(kind, app)
         found += judge_installations(kind, app, await github.list_installations(app_id))
-        now = clock.now()
+        now, push = clock.now(), file.webhook is WebhookMode.PUSH
         deliveries = await github.list_deliveries(app_id, now - DELIVERIES_BACK)
-        push = file.webhook is WebhookMode.PUSH
-        found += judge_deliveries(app_id, deliveries, now, push=push)
+        last = None if deliveries or not push else await github.last_delivery(app_id)
+        found += judge_deliveries(app, deliveries, last, now, push=push)
     except GitHubError as error:
-        todo = f"Check `github.apps.{kind.value}`: the id, its key file, and that {file.github.api_url} is reached."
-        found.append(Finding(Level.FAULT, f"App {app_id}", str(error), todo))
+        found.append(judge_refusal(kind, app_id, error, file.github.api_url, clock_wrong=clock_wrong))
     return found
 
 
-async def _cluster(file: File, world: World) -> list[Finding]:
-    place = file.kubernetes
+async def _cluster(settings: Settings, world: World) -> list[Finding]:
+    file, place = settings.file, settings.file.kubernetes
     try:
         client = await connect(world.kubeconfig)
     except ConfigError as error:
         todo = "Run it in a pod of the cluster, or set $KUBECONFIG."
-        return [Finding(Level.FAULT, "cluster", mistake, todo) for mistake in error.mistakes]
+        return [fault("cluster", mistake, todo) for mistake in error.mistakes]
     async with client:
         cluster = ClusterCheckup(client, place.namespace, place.resource)
         rights = await _told("rbac", lambda: _rights(cluster, file))
-        pods = [await _try_pod(cluster, specimen(file, pool), pool.name) for pool in file.pools]
+        pods = [await _try_pod(cluster, specimen(file, pool), place.namespace) for pool in file.pools]
         boards = await _told("boards", lambda: _boards(cluster, file))
-    return [*rights, *pods, *boards]
+        seats = await _told("placement", lambda: _seats(cluster, settings))
+    return [*rights, *pods, *boards, *seats]
 
 
 async def _rights(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
@@ -124,17 +150,30 @@ async def _rights(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
     return judge_rights(zip(wanted, allowed, strict=True), file.kubernetes.namespace)
 
 
-async def _try_pod(cluster: ClusterCheckup, order: PodOrder, pool: str) -> Finding:
+async def _try_pod(cluster: ClusterCheckup, order: PodOrder, namespace: str) -> Finding:
     try:
         await cluster.try_pod(order)
     except ClusterError as error:
-        return judge_pod(pool, str(error))
-    return judge_pod(pool, None)
+        return judge_pod(order.pool, str(error), namespace)
+    return judge_pod(order.pool, None, namespace)
 
 
 async def _boards(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
     place = file.kubernetes
     return judge_boards(await cluster.nodes(), file.catalogue.pools, place.board_label, place.resource)
+
+
+async def _seats(cluster: ClusterCheckup, settings: Settings) -> Sequence[Finding]:
+    """Where the release's own pods run; a command on somebody's own machine belongs to none."""
+    namespace, _, release = settings.release.partition("/")
+    if not release:
+        return []
+    try:
+        seats = await cluster.seats(namespace, release)
+    except ClusterForbidden as error:
+        todo = f"Let it list pods: `kubectl -n {namespace} create role NAME --verb=list --resource=pods`, and bind it."
+        return [warn("placement", str(error), todo)]
+    return judge_seats(seats, await cluster.nodes(), settings.file.kubernetes.board_label)
 
 
 async def _told(area: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> list[Finding]:
@@ -143,7 +182,7 @@ async def _told(area: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> 
         return list(await look())
     except ControllerError as error:
         todo = "Check that the API server is reached, and who we are there: `kubectl auth whoami`."
-        return [Finding(Level.FAULT, area, str(error), todo)]
+        return [fault(area, str(error), todo)]
 
 
 def specimen(file: File, pool: Pool) -> PodOrder:

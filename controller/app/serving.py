@@ -17,9 +17,11 @@ from controller.app.world import World, open_database, wait_for_schema
 from controller.domain.status import NoLoop
 from controller.errors import ConfigError
 from controller.gateways.postgres.controls import ControlStore
+from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.schedule_desk import ScheduleDesk
+from controller.ports import Random
 from controller.reconcile.loop import Loop
 from controller.settings import Settings
 from controller.telemetry.metrics import Metrics
@@ -75,11 +77,7 @@ async def serve(
             pages = PageStore(await open_database(stack, settings, PAGE_CONNECTIONS))
             admin = Admin(settings.admin_token, world.clock)
             deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
-            desk = ScheduleDesk(database)
-            routes += schedule_routes(deps, admin, desk, world.rng)
-            waiting = {"occurrences": ScheduleViews(deps, desk).waiting}
-            routes += api_routes(deps, admin, ControlStore(database), waiting)
-            routes += page_routes(deps)
+            routes += controller_routes(deps, admin, database, world.rng)
             handlers.update(error_handlers(deps))
         else:
             routes += StatusPages(NoLoop(world.clock.now()), world.clock, metrics.render).routes()
@@ -92,6 +90,17 @@ async def serve(
             await stop.wait()
             return 0
         return await _run_loop(loop, stop, world.shutdown_limit)
+
+
+def controller_routes(deps: PageDeps, admin: Admin, database: Database, rng: Random) -> list[BaseRoute]:
+    """All that a controller serves: pages, their twins, the API and signing in."""
+    desk = ScheduleDesk(database)
+    waiting = {"occurrences": ScheduleViews(deps, desk).waiting}
+    return [
+        *schedule_routes(deps, admin, desk, rng),
+        *api_routes(deps, admin, ControlStore(database), waiting),
+        *page_routes(deps),
+    ]
 
 
 async def _run_loop(loop: Loop, stop: asyncio.Event, patience: timedelta) -> int:

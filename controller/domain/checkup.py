@@ -24,6 +24,21 @@ class Finding:
     todo: str = ""
 
 
+def ok(area: str, seen: str) -> Finding:
+    """Something that is as it should be."""
+    return Finding(Level.OK, area, seen)
+
+
+def warn(area: str, seen: str, todo: str) -> Finding:
+    """Something that may well be wrong."""
+    return Finding(Level.WARN, area, seen, todo)
+
+
+def fault(area: str, seen: str, todo: str) -> Finding:
+    """Something that is wrong."""
+    return Finding(Level.FAULT, area, seen, todo)
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
     """What the database says of itself."""
@@ -41,6 +56,7 @@ class AppFacts:
     slug: str
     permissions: Mapping[str, str] = field(default_factory=dict)
     events: tuple[str, ...] = ()
+    page: str = ""  # where its owner changes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,15 @@ class InstallationFacts:
     kind: str  # Organization or User
     suspended_at: datetime | None = None
     permissions: Mapping[str, str] = field(default_factory=dict)
+    page: str = ""  # where the account's owner changes it
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A pod of ours and the node that it runs on."""
+
+    pod: str
+    node: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class Settings(BaseModel):
     database_url: Secret
     webhook_secrets: tuple[Secret, ...] = ()
     admin_token: Secret | None = None
+    release: str = ""  # namespace/name of the chart's release that this process belongs to
 
 
 def load_settings(path: Path | None, env: Mapping[str, str], *, needs: frozenset[str]) -> Settings:
@@ -45,6 +46,7 @@ def load_settings(path: Path | None, env: Mapping[str, str], *, needs: frozenset
         database_url=Secret(url),
         webhook_secrets=tuple(Secret(word) for word in env.get("GITHUB_WEBHOOK_SECRET", "").split()),
         admin_token=Secret(token) if (token := env.get("SWITCHBOARD_ADMIN_TOKEN", "").strip()) else None,
+        release=env.get("SWITCHBOARD_RELEASE", ""),
     )
 
 

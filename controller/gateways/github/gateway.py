@@ -118,9 +118,13 @@ class GitHubGateway:
     async def list_dispatched_runs(
         self, scope: Scope, repo: str, branch: str, between: tuple[datetime, datetime]
     ) -> tuple[StartedRun, ...]:
-        """The runs that a dispatch started on a branch in a span of time, oldest first."""
+        """The runs that a dispatch started on a branch in a span of time, oldest first, whoever sent it."""
         ask = self._asking(scope)
         return await dispatches.list_dispatched_runs(ask, repo, branch, between, self._listing)
+
+    async def bot_login(self, app_id: str) -> str:
+        """The login under which GitHub shows what an App does; asked anew, since Apps are renamed."""
+        return f"{(await self.get_app(app_id)).slug}[bot]"
 
     async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
         """The App's deliveries newer than `since`, newest first, every page."""
@@ -138,6 +142,14 @@ class GitHubGateway:
     async def get_app(self, app_id: str) -> AppFacts:
         """An App as GitHub describes it to its key."""
         return await checkup.get_app(self._callers.app(app_id), app_id)
+
+    async def get_time(self, app_id: str) -> datetime | None:
+        """What GitHub's clock shows, also to an App that it refuses; None if it does not say."""
+        return await checkup.get_time(self._callers.app(app_id))
+
+    async def last_delivery(self, app_id: str) -> datetime | None:
+        """When the App was last sent something that GitHub remembers."""
+        return await checkup.last_delivery(self._callers.app(app_id))
 
     async def list_installations(self, app_id: str) -> tuple[InstallationFacts, ...]:
         """Where an App is installed, every page."""

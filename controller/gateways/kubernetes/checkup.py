@@ -1,11 +1,11 @@
-"""What the doctor asks the API server: our rights, whether it would take a runner pod, the nodes. Nothing is made."""
+"""What the doctor asks the API server: our rights, whether it takes a runner pod, the nodes. Nothing is made."""
 
 from datetime import timedelta
 from typing import Any
 
 from kubernetes.aio.client import ApiClient
 
-from controller.domain.checkup import Right
+from controller.domain.checkup import Right, Seat
 from controller.domain.orders import PodOrder
 from controller.domain.sightings import Node
 from controller.gateways.kubernetes.parse import parse_node
@@ -14,6 +14,7 @@ from controller.gateways.kubernetes.watch import PAGE
 from controller.gateways.kubernetes.wire import Call, Wire, path
 
 DEADLINE = timedelta(seconds=10)
+COMPONENTS = "app.kubernetes.io/component in (controller,webhook,postgresql)"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
@@ -45,6 +46,15 @@ class ClusterCheckup:
         where = path("namespaces", self._namespace, "pods")
         call = Call(f"pod of pool {order.pool}", "POST", where, {"dryRun": "All"}, make_pod(order))
         await self._wire.fetch(call)
+
+    async def seats(self, namespace: str, release: str) -> list[Seat]:
+        """Where the pods of a release of the chart run, but for those that have no node yet or are on their way out."""
+        query = {"labelSelector": f"app.kubernetes.io/instance={release},{COMPONENTS}"}
+        call = Call("list our own pods", "GET", path("namespaces", namespace, "pods"), query)
+        pods = (await self._wire.fetch(call)).get("items") or ()
+        staying = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+        placed = [(pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName")) for pod in staying]
+        return [Seat(name, node) for name, node in placed if node]
 
     async def nodes(self) -> list[Node]:
         """All nodes, every page."""

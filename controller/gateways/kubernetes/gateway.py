@@ -92,6 +92,10 @@ class KubernetesGateway:
     async def synced(self) -> None:
         """Wait until both views have been listed once."""
         await self._pods.listed.wait()
+        await self.nodes_synced()
+
+    async def nodes_synced(self) -> None:
+        """Wait until the nodes have been listed once; who only looks after nodes may have no right to pods."""
         await self._nodes.listed.wait()
 
     def pods(self) -> PodView | Unknown:

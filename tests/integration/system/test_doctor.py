@@ -12,7 +12,7 @@ from controller.app import World
 from controller.doctor import run_doctor
 from controller.domain.checkup import RIGHTS, Right
 from controller.domain.sightings import Pod, PodView
-from controller.ports import Secret
+from controller.ports import Clock, Secret
 from controller.settings import Settings
 from controller.simulators.cluster import Behaviour
 from controller.simulators.cluster.access import Rule
@@ -52,11 +52,11 @@ def pods_of(system: System) -> list[Pod]:
     return list(seen.pods.values())
 
 
-async def visit(system: System, tmp_path: Path, **changes: Any) -> Visit:
-    """Have the doctor look."""
+async def visit(system: System, tmp_path: Path, clock: Clock | None = None, **changes: Any) -> Visit:
+    """Have the doctor look, by the system's clock or another one."""
     settings: Settings = system.settings.model_copy(update={"admin_token": ADMIN, **changes})
     lines: list[str] = []
-    world = World(system.clock, random.Random(1), tmp_path / "kubeconfig")
+    world = World(clock or system.clock, random.Random(1), tmp_path / "kubeconfig")
     return Visit(await run_doctor(settings, world, lines.append), lines)
 
 
@@ -147,14 +147,14 @@ async def test_missing_permissions_of_app_and_installation_are_named(
         assert "actions: read" in seen.about("acme has not granted")
 
 
-async def test_a_key_that_github_does_not_take_is_a_fault_and_the_rest_is_still_looked_at(
+async def test_an_app_that_github_does_not_know_is_a_fault_and_the_rest_is_still_looked_at(
     database_url: str, tmp_path: Path
 ) -> None:
     async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
         del system.github.sim.world.apps[int(ORGANIZATION_APP)]
         seen = await visit(system, tmp_path)
         assert seen.code == 1
-        assert "github.apps.Organization" in seen.about("FAULT  App 111")
+        assert "github.apps.Organization.appId" in seen.about("FAULT  App 111")
         assert any(line.startswith("ok     pool rv1") for line in seen.lines)
 
 

@@ -6,20 +6,35 @@ from typing import Any
 
 import pytest
 
-from controller.decide.checkup import (
+from controller.decide.app_checkup import (
     judge_app,
-    judge_boards,
-    judge_database,
+    judge_clock,
     judge_deliveries,
     judge_installations,
+    judge_refusal,
+    web_address,
+)
+from controller.decide.checkup import (
+    judge_boards,
+    judge_database,
     judge_pod,
     judge_rights,
+    judge_seats,
     judge_secrets,
 )
-from controller.domain.checkup import RIGHTS, AppFacts, DatabaseFacts, Finding, InstallationFacts, Level
+from controller.domain.checkup import (
+    RIGHTS,
+    AppFacts,
+    DatabaseFacts,
+    Finding,
+    InstallationFacts,
+    Level,
+    Seat,
+)
 from controller.domain.jobs import EntityType
 from controller.domain.pools import Pool
 from controller.domain.sightings import DeliverySighting, Node
+from controller.errors import GitHubForbidden, GitHubNotFound, GitHubUnavailable
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LABEL, RESOURCE = "riseproject.dev/board", "riseproject.com/runner"
@@ -118,11 +133,59 @@ def a_delivery(number: int, *, ok: bool, minutes: float = 1, guid: str | None = 
         ([a_delivery(1, ok=False, guid="g"), a_delivery(2, ok=True, guid="g")], True, Level.OK),
         ([a_delivery(1, ok=False, minutes=60)], True, Level.FAULT),
         ([a_delivery(1, ok=False, minutes=61)], True, Level.WARN),
-        ([], True, Level.WARN),
+        ([], True, Level.FAULT),
+        ([], False, Level.OK),
     ],
 )
 def test_deliveries(deliveries: list[DeliverySighting], push: bool, level: Level) -> None:
-    assert worst(judge_deliveries("111", deliveries, NOW, push=push)) is level
+    last = max((each.delivered_at for each in deliveries), default=None)
+    assert worst(judge_deliveries(AppFacts("111", "app"), deliveries, last, NOW, push=push)) is level
+
+
+@pytest.mark.parametrize(
+    ("ago", "level"),
+    [
+        (timedelta(hours=2), Level.WARN),
+        (timedelta(days=3), Level.WARN),
+        (timedelta(days=3, seconds=1), Level.FAULT),
+    ],
+)
+def test_a_quiet_hour_is_no_fault_but_three_quiet_days_are(ago: timedelta, level: Level) -> None:
+    assert worst(judge_deliveries(AppFacts("111", "app"), [], NOW - ago, NOW, push=True)) is level
+
+
+@pytest.mark.parametrize(
+    ("seconds", "level"),
+    [(0, Level.OK), (60, Level.OK), (-60, Level.OK), (61, Level.FAULT), (-61, Level.FAULT)],
+)
+def test_clocks(seconds: int, level: Level) -> None:
+    assert worst([judge_clock(NOW, NOW + timedelta(seconds=seconds))]) is level
+
+
+@pytest.mark.parametrize(
+    ("error", "clock_wrong", "todo"),
+    [
+        (GitHubForbidden("401"), False, "privateKeyFile"),
+        (GitHubForbidden("401"), True, "Set the clock first"),
+        (GitHubNotFound("404"), False, "appId"),
+        (GitHubUnavailable("no answer"), False, "curl -I"),
+    ],
+)
+def test_what_keeps_us_from_being_an_app_is_told_apart(error: Any, clock_wrong: bool, todo: str) -> None:
+    api = "https://api.github.com"
+    assert todo in judge_refusal(ORGANIZATION, "111", error, api, clock_wrong=clock_wrong).todo
+
+
+@pytest.mark.parametrize(
+    ("api", "pages"),
+    [
+        ("https://api.github.com", "https://github.com"),
+        ("https://api.acme.ghe.com", "https://acme.ghe.com"),
+        ("https://git.example.org/api/v3", "https://git.example.org"),
+    ],
+)
+def test_every_kind_of_github_has_its_pages(api: str, pages: str) -> None:
+    assert web_address(api) == pages
 
 
 def test_every_right_that_is_refused_has_its_line() -> None:
@@ -131,8 +194,8 @@ def test_every_right_that_is_refused_has_its_line() -> None:
 
 
 def test_pods() -> None:
-    assert judge_pod("rv1", None).level is Level.OK
-    assert worst([judge_pod("rv1", "422 Invalid")]) is Level.FAULT
+    assert judge_pod("rv1", None, "runners").level is Level.OK
+    assert worst([judge_pod("rv1", "422 Invalid", "runners")]) is Level.FAULT
 
 
 def a_board(name: str, board: str, **changes: Any) -> Node:
@@ -158,3 +221,23 @@ def a_board(name: str, board: str, **changes: Any) -> Node:
 def test_boards(nodes: list[Node], level: Level) -> None:
     pools = [Pool("rv1", "rv1", (("rv1",),), "image", {LABEL: "rv1"})]
     assert worst(judge_boards(nodes, pools, LABEL, RESOURCE)) is level
+
+
+@pytest.mark.parametrize(
+    ("nodes", "level"),
+    [
+        ([a_board("one", "rv1"), a_board("two", "rv1")], Level.WARN),
+        ([a_board("one", "rv1"), a_board("two", "")], Level.WARN),
+        ([a_board("one", "rv1"), Node("two", {}, True, True, False, 0)], Level.FAULT),
+        ([a_board("one", "rv1"), Node("two", {}, False, True, False, 0)], Level.WARN),
+        ([a_board("two", "rv1"), Node("one", {}, True, True, False, 0)], Level.OK),
+    ],
+)
+def test_our_own_pods_belong_off_boards_wherever_there_is_another_node(
+    nodes: list[Node], level: Level
+) -> None:
+    assert worst(judge_seats([Seat("controller-1", "one")], nodes, LABEL)) is level
+
+
+def test_without_pods_of_ours_nothing_is_said_of_their_place() -> None:
+    assert judge_seats([], [a_board("one", "rv1")], LABEL) == []

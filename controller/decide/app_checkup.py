@@ -1,0 +1,137 @@
+"""What the doctor makes of what GitHub says of an App: its clock, permissions, installations and deliveries. Pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from controller.domain.checkup import AppFacts, Finding, InstallationFacts, fault, ok, warn
+from controller.domain.durations import show_duration
+from controller.domain.jobs import EntityType
+from controller.domain.sightings import DeliverySighting
+from controller.errors import GitHubError, GitHubForbidden, GitHubNotFound
+
+RECENT = timedelta(hours=1)
+REMEMBERED = timedelta(days=3)  # how long GitHub keeps deliveries
+CLOCKS_APART = timedelta(seconds=60)  # further ahead, GitHub refuses what we sign
+EVENT = "workflow_job"
+NEEDED = {
+    EntityType.ORGANIZATION: {"organization_self_hosted_runners": "write", "actions": "read"},
+    EntityType.USER: {"administration": "write", "actions": "read"},
+}
+RANKS = {"": 0, "read": 1, "write": 2, "admin": 3}
+
+
+def judge_clock(theirs: datetime, ours: datetime) -> Finding:
+    """Whether our clock goes with GitHub's."""
+    apart = ours - theirs
+    if abs(apart) <= CLOCKS_APART:
+        return ok("clock", "it goes with GitHub's")
+    way = "ahead of" if apart > timedelta() else "behind"
+    seen = f"it is {show_duration(abs(apart))} {way} GitHub's; GitHub refuses what is signed in its future"
+    return fault("clock", seen, "Set it on this node: `timedatectl set-ntp true`, or `chronyc makestep`.")
+
+
+def judge_refusal(
+    kind: EntityType, app_id: str, error: GitHubError, api_url: str, *, clock_wrong: bool
+) -> Finding:
+    """What keeps us from asking as an App."""
+    setting = f"github.apps.{kind.value}"
+    page = f"{web_address(api_url)}/settings/apps"
+    match error:
+        case GitHubForbidden() if clock_wrong:
+            todo = "Set the clock first; GitHub refuses what is signed with a wrong time."
+        case GitHubForbidden():
+            todo = (
+                f"`{setting}.privateKeyFile` must hold a key of App {app_id}: generate one on its page under {page}, "
+                "then put it into the Secret of `appKeys`, beside the other: `kubectl patch secret "
+                """switchboard-app-keys --type merge -p '{"data":{"FILE":"'$(base64 -w0 app.pem)'"}}'`."""
+            )
+        case GitHubNotFound():
+            todo = f"Correct `{setting}.appId`: {page} lists the Apps with their ids."
+        case _:
+            todo = f"Check that {api_url} is reached from here: `curl -I {api_url}`."
+    return fault(f"App {app_id}", str(error), todo)
+
+
+def web_address(api_url: str) -> str:
+    """Where the pages are of the GitHub that has this API: github.com, ghe.com or a server of one's own."""
+    parts = urlsplit(api_url)
+    return f"{parts.scheme}://{parts.netloc.removeprefix('api.')}"
+
+
+def judge_app(kind: EntityType, app: AppFacts) -> list[Finding]:
+    """An App's permissions and events."""
+    area, found = f"App {app.app_id}", []
+    lacking = missing(NEEDED[kind], app.permissions)
+    if lacking:
+        todo = f"Grant {', '.join(lacking)} on {app.page}/permissions; owners must then accept it."
+        found.append(fault(area, f"the permission {', '.join(lacking)} is missing", todo))
+    if EVENT not in app.events:
+        todo = f"Subscribe it to `Workflow job` on {app.page}/permissions."
+        found.append(fault(area, f"it is not subscribed to {EVENT} events", todo))
+    return found or [ok(area, f"{app.slug} has the permissions and events for {kind.value.lower()} accounts")]
+
+
+def judge_installations(
+    kind: EntityType, app: AppFacts, installations: Sequence[InstallationFacts]
+) -> list[Finding]:
+    """Where an App is installed, and what its owners have accepted."""
+    area, found = f"App {app.app_id}", []
+    if not installations:
+        todo = f"Install it on {app.page}/installations; jobs come only from there."
+        return [warn(area, "it is installed nowhere", todo)]
+    for each in installations:
+        lacking = missing(NEEDED[kind], each.permissions)
+        if each.kind != kind.value:
+            todo = (
+                f"Install there the App for {each.kind} accounts; jobs of this one are refused as wrong_app."
+            )
+            found.append(warn(area, f"it is installed for {each.login}, which is a {each.kind}", todo))
+        elif each.suspended_at is not None:
+            todo = f"An owner must unsuspend it on {each.page}."
+            found.append(warn(area, f"its installation for {each.login} is suspended", todo))
+        elif lacking:
+            todo = f"An owner must accept the App's new permissions on {each.page}."
+            found.append(fault(area, f"{each.login} has not granted {', '.join(lacking)}", todo))
+    good = len(installations) - len(found)
+    return [*found, ok(area, f"{good} of {len(installations)} installations can be used")]
+
+
+def missing(needed: Mapping[str, str], granted: Mapping[str, str]) -> list[str]:
+    """The permissions that are not there, or not high enough."""
+    return [
+        f"{name}: {level}"
+        for name, level in needed.items()
+        if RANKS.get(granted.get(name, ""), 0) < RANKS[level]
+    ]
+
+
+def judge_deliveries(
+    app: AppFacts,
+    deliveries: Sequence[DeliverySighting],
+    last: datetime | None,
+    now: datetime,
+    *,
+    push: bool,
+) -> list[Finding]:
+    """How GitHub's deliveries of the last hour fared; `last` is the newest that it remembers."""
+    area, page, span = f"App {app.app_id}", f"{app.page}/advanced", show_duration(RECENT)
+    recent = [each for each in deliveries if now - each.delivered_at <= RECENT]
+    arrived = {each.guid for each in recent if each.ok}  # a redelivery has the GUID of the first
+    failed = [each for each in recent if each.guid not in arrived]
+    if not push:
+        return [ok(area, f"{len(recent)} deliveries in the last {span}; they are pulled")]
+    if failed:
+        todo = f"{page} shows why: is the address right, and the secret the same?"
+        what = f"{len(failed)} of {len(recent)} deliveries of the last {span} failed"
+        if len(failed) == len(recent):
+            return [fault(area, what, todo)]
+        return [warn(area, f"{what}; they are pulled again", todo)]
+    if recent:
+        return [ok(area, f"all {len(recent)} deliveries of the last {span} arrived")]
+    if last is not None and now - last <= REMEMBERED:
+        todo = f"Nothing, if nobody queued a job; {page} lists what was sent."
+        return [warn(area, f"GitHub sent nothing in the last {span}", todo)]
+    # An installation alone causes a delivery, and so does every job: after three days of none the hook is suspect.
+    todo = f"Make the webhook active on {app.page}, with the address https://HOST/webhook; then queue a job."
+    return [fault(area, f"no recent deliveries: GitHub remembers none of {show_duration(REMEMBERED)}", todo)]
