@@ -119,9 +119,13 @@ def env_of(container: Json) -> dict[str, Json]:
     return {each["name"]: each for each in container.get("env", [])}
 
 
-def rules_of(rendered: Rendered, kind: str) -> set[tuple[str, str]]:
-    """What a Role or ClusterRole of the program grants: verb and resource; hooks have their own."""
-    roles: Sequence[Json] = [each for each in rendered.all(kind) if "annotations" not in each["metadata"]]
+def rules_of(rendered: Rendered, kind: str, namespace: str | None = None) -> set[tuple[str, str]]:
+    """What a Role of a namespace or a ClusterRole grants to the program: verb and resource; hooks have their own."""
+    roles: Sequence[Json] = [
+        each
+        for each in rendered.all(kind)
+        if "annotations" not in each["metadata"] and each["metadata"].get("namespace") == namespace
+    ]
     return {
         (verb, resource)
         for role in roles

@@ -13,6 +13,7 @@ import yaml
 
 from controller.domain.jobs import Entity, EntityType
 from controller.domain.orders import PodOrder
+from controller.gateways.kubernetes.checkup import ClusterCheckup
 from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.kubernetes.pod import make_pod
@@ -30,7 +31,7 @@ LABEL = "riseproject.dev/board"
 IMAGE = "registry.example/runner:1"
 CALLS = {  # every call of the gateway, and those that make no request of their own
     "provision_runner", "create_secret", "create_pod", "own_secret", "end_pod", "delete_pod", "force_delete_pod",
-    "get_pod", "list_secrets", "delete_secret", "report", "offer_slot", "withdraw_slot", "synced",
+    "get_pod", "list_secrets", "delete_secret", "report", "offer_slot", "withdraw_slot", "synced", "nodes_synced",
 }  # fmt: skip
 ADVERTISE = {"config": {"boards": {"advertise": True}, "kubernetes": {"namespace": RUNNERS}}}
 
@@ -104,9 +105,26 @@ async def test_what_is_granted_is_exactly_what_the_program_does(tmp_path: Path) 
         file.write_text(sim.kubeconfig(url), encoding="utf-8")
         async with gateway_to(file, clock) as gateway:
             await call_everything(gateway)
-    used = {tuple(each.operation.split(" ", 1)) for each in sim.requests}
     rendered = render(ADVERTISE)
-    assert used == rules_of(rendered, "Role") | rules_of(rendered, "ClusterRole")
+    assert used_in(sim) == rules_of(rendered, "Role", RUNNERS) | rules_of(rendered, "ClusterRole")
+
+
+async def test_in_its_own_namespace_only_the_doctor_looks_around(tmp_path: Path) -> None:
+    sim = ClusterSimulator(ManualClock(), random.Random(3), token="token")
+    sim.add_namespace(NAMESPACE)
+    async with serving(sim.app) as url, sim.running():
+        file = tmp_path / "kubeconfig"
+        file.write_text(sim.kubeconfig(url), encoding="utf-8")
+        async with await connect(file) as client:
+            await ClusterCheckup(client, RUNNERS, "riseproject.com/runner").seats(NAMESPACE, "boards")
+    assert used_in(sim) == rules_of(render(), "Role", NAMESPACE)
+
+
+def used_in(sim: ClusterSimulator) -> set[tuple[str, str]]:
+    """What was asked of the API server: verb and resource."""
+    return {
+        (verb, resource) for verb, _, resource in (each.operation.partition(" ") for each in sim.requests)
+    }
 
 
 async def test_the_service_account_can_do_all_that_and_read_no_secret(

@@ -144,6 +144,8 @@ SWITCHBOARD_ADMIN_TOKEN: {{ . | quote }}
 {{- define "switchboard.env" -}}
 - name: SWITCHBOARD_CONFIG
   value: /etc/switchboard/config/switchboard.yaml
+- name: SWITCHBOARD_RELEASE
+  value: {{ .Release.Namespace }}/{{ .Release.Name }}
 {{ include "switchboard.fromSecret" (list . "DATABASE_URL" false) }}
 {{- end }}
 
@@ -170,19 +172,29 @@ SWITCHBOARD_ADMIN_TOKEN: {{ . | quote }}
 - {name: keys, mountPath: /etc/switchboard/keys, readOnly: true}
 {{- end }}
 
+{{- /* It reaches the database as its component does, with the same variables and certificates: (list context values). */}}
 {{- define "switchboard.migrate" -}}
+{{- $context := index . 0 -}}
+{{- with index . 1 -}}
 - name: migrate
-  image: {{ include "switchboard.image" . }}
-  imagePullPolicy: {{ .Values.image.pullPolicy }}
+  image: {{ include "switchboard.image" $context }}
+  imagePullPolicy: {{ $context.Values.image.pullPolicy }}
   args: [migrate, --wait, --log-format, json]
   env:
-    {{- include "switchboard.env" . | nindent 4 }}
+    {{- include "switchboard.env" $context | nindent 4 }}
+    {{- with .extraEnv }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumeMounts:
-    {{- include "switchboard.mounts" . | nindent 4 }}
+    {{- include "switchboard.mounts" $context | nindent 4 }}
+    {{- with .extraVolumeMounts }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   resources:
-    {{- toYaml .Values.controller.resources | nindent 4 }}
+    {{- toYaml .resources | nindent 4 }}
   securityContext:
-    {{- include "switchboard.containerSecurity" . | nindent 4 }}
+    {{- include "switchboard.containerSecurity" $context | nindent 4 }}
+{{- end -}}
 {{- end }}
 
 {{- define "switchboard.probes" -}}
