@@ -45,8 +45,9 @@ class PoolPoint:
 
 @dataclass(frozen=True, slots=True)
 class WaitPoint:
-    """How long the jobs that started in one bucket had waited."""
+    """How long the jobs of one pool that started in one bucket had waited."""
 
+    pool: str
     bucket: int
     jobs: int
     median: timedelta

@@ -38,6 +38,7 @@ class Series:
     path: str
     last: str  # its newest value, or for bars their sum
     values: Values  # one per bucket
+    dashed: bool = False  # goes with the line before it, and has no place of its own in the legend
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Chart:
     tips: tuple[str, ...]  # what each bucket says
     summary: str  # for those who do not see it
     empty: str = ""  # what to say instead of an empty chart
+    note: str = ""  # what its lines mean, where the title does not say it
 
 
 @dataclass(slots=True)
@@ -93,8 +95,9 @@ class ChartShelf:
 
 
 def draw_charts(charts: Charts, pools: Sequence[str]) -> list[Chart]:
-    """Queue depth, waits, utilisation per pool, failures by reason."""
-    known = [*pools, *sorted({point.pool for point in charts.pools} - set(pools))]
+    """Queue depth, waits and utilisation per pool, failures by reason."""
+    measured = {point.pool for point in charts.pools} | {point.pool for point in charts.waits}
+    known = [*pools, *sorted(measured - set(pools))]
     depth = {
         pool: spread(charts, ((p.bucket, p.queue_depth) for p in charts.pools if p.pool == pool))
         for pool in known
@@ -102,10 +105,6 @@ def draw_charts(charts: Charts, pools: Sequence[str]) -> list[Chart]:
     used = {
         pool: spread(charts, ((p.bucket, p.utilisation) for p in charts.pools if p.pool == pool))
         for pool in known
-    }
-    waits = {
-        "median": spread(charts, ((p.bucket, p.median.total_seconds()) for p in charts.waits)),
-        "95 %": spread(charts, ((p.bucket, p.slow.total_seconds()) for p in charts.waits)),
     }
     reasons = sorted({point.reason for point in charts.failures})
     failed = {
@@ -116,7 +115,7 @@ def draw_charts(charts: Charts, pools: Sequence[str]) -> list[Chart]:
     }
     return [
         _lines(charts, "queue", "Jobs waiting", depth, _count, COUNTS),
-        _lines(charts, "waits", "Wait until start", waits, _time, SPANS),
+        _waits(charts, known),
         _lines(charts, "utilisation", "Boards in use", used, _share, (1,)),
         _bars(charts, "failures", "Failed workers", failed),
     ]
@@ -195,6 +194,41 @@ def _lines(
     )
 
 
+def _waits(charts: Charts, pools: Sequence[str]) -> Chart:
+    """Per pool the median, and dashed what 95 % of the jobs stayed below."""
+    seconds = [(p.pool, p.bucket, p.median.total_seconds(), p.slow.total_seconds()) for p in charts.waits]
+    half = {
+        pool: spread(charts, ((at, wait) for its, at, wait, _ in seconds if its == pool)) for pool in pools
+    }
+    most = {
+        pool: spread(charts, ((at, wait) for its, at, _, wait in seconds if its == pool)) for pool in pools
+    }
+    top = ceiling((value for values in most.values() for value in values), SPANS)
+    series = []
+    for tone, pool in enumerate(pools):
+        for name, values in ((pool, half[pool]), (f"{pool}, 95 %", most[pool])):
+            last = _said(_last(values), _time)
+            series.append(
+                Series(name, tone % TONES, line(values, top), last, values, dashed=values is most[pool])
+            )
+    said = {
+        pool: [_wait_said(*waits) for waits in zip(half[pool], most[pool], strict=True)] for pool in pools
+    }
+    tips = tuple(
+        " · ".join(f"{pool} {said[pool][place]}" for pool in pools if said[pool][place]) or "no job started"
+        for place in range(charts.span.buckets)
+    )
+    now = "; ".join(f"{pool} {_wait_said(_last(half[pool]), _last(most[pool])) or '–'}" for pool in pools)
+    title, note = "Wait until start", "median; dashed: 95 % waited less"
+    summary = f"{title}, last {charts.span.value}; median now: {now}."
+    empty = "" if charts.waits else "No job started in this time."
+    return _chart(charts, "waits", title, False, _time(top), tuple(series), tips, summary, empty, note)
+
+
+def _wait_said(half: float | None, most: float | None) -> str:
+    return "" if half is None or most is None else f"{_time(half)}, 95 % within {_time(most)}"
+
+
 def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> Chart:
     totals = [sum(values[place] or 0 for values in named.values()) for place in range(charts.span.buckets)]
     top = ceiling(totals, COUNTS)
@@ -239,12 +273,25 @@ def _chart(
     tips: tuple[str, ...],
     summary: str,
     empty: str,
+    note: str = "",
 ) -> Chart:
     whole = charts.span.bucket * charts.span.buckets
     marks = tuple(charts.start + whole * place / (AXIS_MARKS - 1) for place in range(AXIS_MARKS))
     step = int(charts.span.bucket.total_seconds())
     return Chart(
-        key, title, bars, charts.span.buckets, top, series, charts.start, step, marks, tips, summary, empty
+        key,
+        title,
+        bars,
+        charts.span.buckets,
+        top,
+        series,
+        charts.start,
+        step,
+        marks,
+        tips,
+        summary,
+        empty,
+        note,
     )
 
 

@@ -45,12 +45,14 @@ def _reads() -> Json:
         "/queue.json": {
             "get": _read("queuePage", "The queue and its holds", ref("Queue"), JOB_FILTERS + SLICE, 400)
         },
-        "/jobs/{job_id}.json": {"get": _read("job", "All about one job", ref("JobStory"), [JOB_ID], 404)},
+        "/jobs/{job_id}.json": {
+            "get": _read("job", "All about one job", ref("JobStory"), [JOB_ID], 400, 404)
+        },
         "/workers/{name}.json": {
-            "get": _read("worker", "All about one worker", ref("WorkerStory"), [_name("A worker.")], 404)
+            "get": _read("worker", "All about one worker", ref("WorkerStory"), [_name("A worker.")], 400, 404)
         },
         "/api/jobs/{job_id}/explain": {
-            "get": _read("explain", "Why a job is not running", ref("Explanation"), [JOB_ID], 404)
+            "get": _read("explain", "Why a job is not running", ref("Explanation"), [JOB_ID], 400, 404)
         },
         "/api/openapi.json": {"get": _read("openapi", "This document", {"type": "object"}, [])},
     }

@@ -15,13 +15,19 @@ from controller.domain.workers import WorkerStatus
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
 from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_boards, without_boards
 from controller.web.query import (
+    CHARTS,
+    DAYS,
     ID_LIMIT,
+    JOBS,
+    NOTHING,
+    WORKERS,
     page_links,
     read_job_filter,
     read_slice,
     read_span,
     read_window,
     read_worker_filter,
+    refuse_unknown,
 )
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
@@ -54,6 +60,7 @@ class Pages:
     async def overview(self, request: Request) -> View:
         """Boards, queue, failures of the day, what is held, who leads, and charts."""
         now, sees = self._deps.clock.now(), self._sees(request)
+        refuse_unknown(request.query_params, CHARTS)
         span = read_span(request.query_params)
         seen = await self._deps.store.overview(now, Slice(1, OVERVIEW_BOARDS))
         charts = draw_charts(await self._charts.take(span), [pool.name for pool in self._deps.settings.pools])
@@ -85,6 +92,7 @@ class Pages:
     async def usage(self, request: Request) -> View:
         """Demand and supply, grouped by (entity_id, labels)."""
         now, sees = self._deps.clock.now(), self._sees(request)
+        refuse_unknown(request.query_params, DAYS)
         part = read_slice(request.query_params)
         listing = await self._deps.store.usage(read_window(request.query_params, now), part)
         rows = [show_usage(row, now, self._cap(row.entity), sees_private=sees) for row in listing.rows]
@@ -99,6 +107,7 @@ class Pages:
     async def history(self, request: Request) -> View:
         """Jobs: pending oldest first, then running, failed and completed."""
         now, sees = self._deps.clock.now(), self._sees(request)
+        refuse_unknown(request.query_params, JOBS)
         part = read_slice(request.query_params)
         wanted = read_job_filter(request.query_params, now, sees_private=sees)
         listing = await self._deps.store.history(wanted, part)
@@ -119,6 +128,7 @@ class Pages:
     async def workers(self, request: Request) -> View:
         """Workers with their failure info, newest first."""
         now, sees = self._deps.clock.now(), self._sees(request)
+        refuse_unknown(request.query_params, WORKERS)
         part, wanted = read_slice(request.query_params), read_worker_filter(request.query_params, now)
         listing = await self._deps.store.workers(wanted, part)
         rows = [show_worker(row, now, sees_private=sees) for row in listing.rows]
@@ -134,6 +144,7 @@ class Pages:
     async def boards(self, request: Request) -> View:
         """Boards by type: what is on them, how busy they were for a day, how often their workers failed."""
         now, sees = self._deps.clock.now(), self._sees(request)
+        refuse_unknown(request.query_params, DAYS)
         part, window = read_slice(request.query_params), read_window(request.query_params, now)
         listing = await self._deps.store.boards(window, part)
         pools = self._deps.settings.pools
@@ -159,6 +170,7 @@ class Pages:
 
     async def job(self, request: Request) -> View:
         """One job with its way, its turn and its events; ignored ones answer from events."""
+        refuse_unknown(request.query_params, NOTHING)
         text = request.path_params["job_id"]
         known = text.isascii() and text.isdigit() and int(text) <= ID_LIMIT
         story = await self._deps.store.job(int(text)) if known else None
@@ -205,6 +217,7 @@ class Pages:
 
     async def worker(self, request: Request) -> View:
         """One worker with its events and all that was kept of its failure."""
+        refuse_unknown(request.query_params, NOTHING)
         name = request.path_params["name"]
         story = await self._deps.store.worker(name) if "\x00" not in name else None
         if story is None:

@@ -1,7 +1,7 @@
 """From the query string to filters and slices, and back to links. A bad value is refused with a sentence."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import TypeVar
@@ -22,11 +22,25 @@ TEXT_LIMIT = 200
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)
 DAYS_BACK_LIMIT = 20_000
 
+DAYS = frozenset({"page", "per_page", "start", "end"})
+JOBS = DAYS | {"status", "entity", "repo", "label", "text", "run"}
+WORKERS = DAYS | {"status", "pool", "node"}
+CHARTS = frozenset({"span"})
+NOTHING: frozenset[str] = frozenset()
+
 Status = TypeVar("Status", bound=StrEnum)
 
 
 class BadQuery(ValueError):
     """A value that cannot be used; the message is a sentence for the reader."""
+
+
+def refuse_unknown(query: Mapping[str, str], known: Set[str]) -> None:
+    """Refuse what is not asked for here: a mistyped filter would silently show everything."""
+    for name in query:
+        if name not in known:
+            offer = f"there are {', '.join(sorted(known))}" if known else "none is taken"
+            raise BadQuery(f"There is no parameter {clip(name, 40)!r} here; {offer}.")
 
 
 def read_slice(query: Mapping[str, str]) -> Slice:

@@ -12,7 +12,7 @@ from controller.domain.explain import explain
 from controller.domain.jobs import JobStatus
 from controller.web.controls import read_job_id
 from controller.web.pages import NotThere
-from controller.web.query import page_links, read_job_filter, read_slice
+from controller.web.query import JOBS, NOTHING, page_links, read_job_filter, read_slice, refuse_unknown
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
 from controller.web.shown import Shown, show_explained, show_hold, show_job
@@ -59,6 +59,7 @@ class Queue:
 
     async def _jobs(self, request: Request, now: datetime) -> tuple[list[Shown], dict[str, str]]:
         sees = self._deps.visitors.reader(request) is not None
+        refuse_unknown(request.query_params, JOBS)
         part = read_slice(request.query_params)
         wanted = read_job_filter(request.query_params, now, sees_private=sees)
         if not wanted.statuses:
@@ -69,6 +70,7 @@ class Queue:
 
     async def explain(self, request: Request) -> View:
         """`/api/jobs/{id}/explain`: the stored decision in words."""
+        refuse_unknown(request.query_params, NOTHING)
         job_id = read_job_id(request.path_params["job_id"])
         story = await self._deps.store.job(job_id) if job_id else None
         if job_id is None or story is None:

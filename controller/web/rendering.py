@@ -18,7 +18,7 @@ from starlette.types import Scope
 
 from controller import __version__
 from controller.domain.durations import show_duration
-from controller.domain.explain import SKIPS
+from controller.domain.explain import ABOUT_TO_START, SKIPS
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
 from controller.web.shown import REASONS, Shown
@@ -82,6 +82,7 @@ class Renderer:
             "plural": plural,
             "seconds": lambda took: round(took.total_seconds()),
             "explained": _explained,
+            "took": _took,
         }
         self._templates.globals |= {
             "assets": _fingerprints(),
@@ -90,6 +91,7 @@ class Renderer:
             "environment_name": deps.settings.environment,
             "contact": deps.settings.web.contact,
             "hold_words": HOLDS,
+            "about_to_start": ABOUT_TO_START,
         }
 
     def page(self, request: Request, view: View) -> Response:
@@ -161,13 +163,18 @@ def _span(seconds: int) -> str:
     return show_duration(timedelta(seconds=seconds))
 
 
+def _took(value: timedelta) -> str:
+    return f"+{show_duration(value)}" if value >= timedelta(seconds=1) else "at once"
+
+
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
 def _ticks(text: str) -> Markup:
-    """A sentence of ours: what stands between backticks is code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped first
+    """A sentence of ours: what stands between backticks is code, or a page of ours to go to."""
+    linked = re.sub(r"`(/[a-z]+)`", r'<a href="\1">\1</a>', str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", linked))  # noqa: S704 - escaped first
 
 
 def _explained(reason: str | None) -> str:

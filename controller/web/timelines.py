@@ -1,11 +1,23 @@
 """The way of a job and of a worker as steps with durations, from what `shown` lets the reader see."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.web.shown import Shown
 
+MEANINGS = {
+    "Queued": "GitHub queued the job.",
+    "Seen": "Its delivery arrived here.",
+    "Reserved": "A runner was decided on for it.",
+    "JIT config": "GitHub gave out the runner's credential, good for one job.",
+    "Pod made": "Kubernetes accepted the runner's pod.",
+    "Pod running": "The image is on the board and the runner has started.",
+    "Online": "The runner has reported to GitHub.",
+    "Started": "GitHub gave the job to a runner.",
+    "Finished": "GitHub finished the job.",
+    "Ended": "The runner's pod is over.",
+}
 LEAST_SHARE = 1.5  # per cent; a part that took no time is still to be seen
 
 
@@ -17,6 +29,11 @@ class Stage:
     at: datetime | None
     took: timedelta | None  # None: it has not come, or nothing came before it
     state: str  # done, next or open
+
+    @property
+    def means(self) -> str:
+        """What the step is, in a sentence."""
+        return MEANINGS.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +49,8 @@ class Part:
 def job_stages(job: Shown, worker: Shown | None) -> list[Stage]:
     """queued → seen → reserved → JIT → pod → running → online → started → finished."""
     made = worker or {}
+    online, started = made.get("online_at"), job["started_at"]
+    told_late = bool(made and started and (online is None or online > started))
     times = [
         ("Queued", job["created_at"]),
         ("Seen", job["seen_at"]),
@@ -39,11 +58,14 @@ def job_stages(job: Shown, worker: Shown | None) -> list[Stage]:
         ("JIT config", made.get("jit_at")),
         ("Pod made", made.get("pod_at")),
         ("Pod running", made.get("running_at")),
-        ("Online", made.get("online_at")),
-        ("Started", job["started_at"]),
+        ("Online", None if told_late else online),
+        ("Started", started),
         ("Finished", job["completed_at"]),
     ]
-    return staged(times, ended=job["status"] in ("completed", "failed"))
+    stages = staged(times, ended=job["status"] in ("completed", "failed"))
+    if told_late:  # a runner that has a job was online, whenever the list of runners says so
+        return [replace(stage, state="done") if stage.name == "Online" else stage for stage in stages]
+    return stages
 
 
 def worker_stages(worker: Shown) -> list[Stage]:

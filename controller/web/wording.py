@@ -20,6 +20,7 @@ HOLDS = {
     "drain": "drained",
     "breaker": "held after failures",
     "quiet_hours": "in quiet hours",
+    "trial": "being tried",
 }
 
 
@@ -59,7 +60,7 @@ def _slots(detail: Detail) -> str:
 
 def _cap(detail: Detail) -> str:
     return (
-        f"It may have {plural(detail['max_workers'], 'worker')} at once." if "max_workers" in detail else ""
+        f"It may have {plural(detail['max_workers'], 'runner')} at once." if "max_workers" in detail else ""
     )
 
 
@@ -96,11 +97,18 @@ def _nearest(detail: Detail) -> str:
     return f"Nearest: [{', '.join(map(str, nearest))}]." if isinstance(nearest, list) and nearest else ""
 
 
+def _fork(detail: Detail) -> str:
+    why = str(detail.get("why") or "")
+    return f"{why[:1].upper()}{why[1:]}." if why else ""
+
+
 def _unknown(detail: Detail) -> str:
     return f"It said: {detail['why']}" if detail.get("why") else ""
 
 
 WORDS: Mapping[str, Callable[[Detail], str]] = {
+    Skip.NOT_CONFIRMED: _fork,
+    Skip.NOT_ALLOWED: _fork,
     Skip.NO_FREE_SLOTS: _slots,
     Skip.ENTITY_AT_MAX_WORKERS: _cap,
     Skip.HELD: _hold,

@@ -18,10 +18,10 @@ FROM board_snapshots WHERE at >= %(start)s AND at <= %(now)s
 GROUP BY pool, bucket ORDER BY pool, bucket
 """
 WAITS = """
-SELECT floor(extract(epoch FROM started_at - %(start)s) / %(seconds)s)::integer AS bucket, count(*) AS jobs,
+SELECT pool, floor(extract(epoch FROM started_at - %(start)s) / %(seconds)s)::integer AS bucket, count(*) AS jobs,
     percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM started_at - created_at)) AS waits
-FROM jobs WHERE started_at >= %(start)s AND started_at <= %(now)s
-GROUP BY bucket ORDER BY bucket
+FROM jobs WHERE started_at >= %(start)s AND started_at <= %(now)s AND pool IS NOT NULL
+GROUP BY pool, bucket ORDER BY pool, bucket
 """
 FAILURES = """
 SELECT floor(extract(epoch FROM completed_at - %(start)s) / %(seconds)s)::integer AS bucket,
@@ -41,7 +41,10 @@ async def read_charts(connection: Connection, span: Span, now: datetime) -> Char
         tuple(PoolPoint(**row) for row in await _rows(connection, POOLS, values)),
         tuple(
             WaitPoint(
-                row["bucket"], row["jobs"], *(timedelta(seconds=max(0.0, wait)) for wait in row["waits"])
+                row["pool"],
+                row["bucket"],
+                row["jobs"],
+                *(timedelta(seconds=max(0.0, wait)) for wait in row["waits"]),
             )
             for row in await _rows(connection, WAITS, values)
         ),

@@ -13,6 +13,7 @@ from controller.settings import File, Settings
 from controller.web.wording import in_figures
 from tests.integration.web_pages.conftest import SETTINGS
 from tests.integration.web_pages.seeding import Seed, ago
+from tests.integration.web_pages.test_privacy_and_text import seed_hostile
 
 
 async def fill(seed: Seed) -> None:
@@ -45,7 +46,7 @@ async def test_the_queue_comes_in_slices(stranger: httpx.AsyncClient, seed: Seed
     answer = await stranger.get("/api/queue?per_page=2&page=2")
     assert [row["job_id"] for row in answer.json()] == [6, 3]
     assert answer.headers["Link"].count("rel=") == 3
-    for bad in ("page=-1", "per_page=1e9", "start=yesterday", "status=lost"):
+    for bad in ("page=-1", "per_page=1e9", "start=yesterday", "status=lost", "stauts=failed"):
         refused = await stranger.get(f"/api/queue?{bad}")
         assert refused.status_code == 400
         assert refused.json()["message"].endswith(".")
@@ -185,7 +186,7 @@ async def test_a_job_that_was_never_delivered_is_404_with_advice(
     ("status", "fields", "words"),
     [
         ("pending", {}, "about to be made"),
-        ("pending", {"mark": "gave_up"}, "no more are made"),
+        ("pending", {"mark": "gave_up"}, "not tried again"),
         ("pending", {"skip_reason": "invented_tomorrow"}, "Invented tomorrow."),
         ("running", {"runner_name": "rise-riscv-runner-abcdefghi"}, "runs on rise-riscv-runner-abcdefghi"),
         ("completed", {"conclusion": "timed_out"}, "finished it: timed out"),
@@ -199,3 +200,11 @@ async def test_every_state_has_its_words(
     explained = await told(stranger, 1)
     assert explained["state"] == status
     assert words in explained["sentence"]
+
+
+async def test_hostile_text_in_the_queue_is_shown_as_text(stranger: httpx.AsyncClient, seed: Seed) -> None:
+    await seed_hostile(seed)
+    page = (await stranger.get("/queue")).text
+    assert "&lt;script&gt;alert(1)" in page
+    assert "🦖" in page
+    assert not any(live in page for live in ("<script>alert", "<img src=x", "javascript:"))

@@ -1,5 +1,6 @@
 """Lists: their order, their slices and links, their filters, and what is refused."""
 
+from html import unescape
 from typing import Any
 
 import httpx
@@ -115,6 +116,7 @@ async def test_days_are_whole_in_utc_and_the_end_is_included(
         ("page=one", "page"),
         ("page=99999999999999999999", "page"),
         ("per_page=101", "per_page"),
+        ("per_page=1e9", "per_page"),
         ("per_page=0", "per_page"),
         ("page=1001&per_page=100", "100000"),
         ("start=yesterday", "start"),
@@ -122,6 +124,7 @@ async def test_days_are_whole_in_utc_and_the_end_is_included(
         ("end=-99999d", "end"),
         ("end=0001-01-01", "end"),
         ("start=2026-03-02&end=2026-03-01", "after"),
+        ("stauts=failed", "no parameter 'stauts' here; there are "),
     ],
 )
 async def test_a_bad_value_gets_400_and_a_sentence(
@@ -134,6 +137,20 @@ async def test_a_bad_value_gets_400_and_a_sentence(
     page = await browser.get(f"{address.removesuffix('.json')}?{query}")
     assert page.status_code == 400
     assert page.headers["content-type"].startswith("text/html")
+    assert answer.json()["message"] in unescape(page.text)
+
+
+@pytest.mark.parametrize("address", ["/overview", "/jobs/1", "/workers/w-1"])
+async def test_an_unknown_parameter_is_refused_on_every_page(
+    browser: httpx.AsyncClient, seed: Seed, address: str
+) -> None:
+    await seed.job(1, "pending")
+    await seed.worker("w-1", "pending")
+    assert (await browser.get(address)).status_code == 200
+    page, twin = await browser.get(f"{address}?full=1"), await browser.get(f"{address}.json?full=1")
+    assert (page.status_code, twin.status_code) == (400, 400)
+    assert twin.json()["message"].startswith("There is no parameter 'full' here")
+    assert twin.json()["message"] in unescape(page.text)
 
 
 @pytest.mark.parametrize("query", ["status=done", "run=x", "entity=%00"])
@@ -188,7 +205,7 @@ async def test_workers_come_newest_first_with_their_failure_info(
     rows = (await browser.get("/workers.json")).json()
     assert [row["name"] for row in rows] == ["w-new", "w-old"]
     assert rows[0]["failure_info"]["containers"][0]["exit_code"] == 7
-    assert "GitHub refuses this runner version" in rows[0]["failure"]["sentence"]
+    assert "GitHub refuses this version of the runner" in rows[0]["failure"]["sentence"]
     assert rows[0]["failure_info"]["log_tail"].endswith("line 999")
     assert "line 0\n" not in rows[0]["failure_info"]["log_tail"]
     whole = (await browser.get("/workers/w-new.json")).json()

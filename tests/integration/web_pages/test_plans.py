@@ -145,6 +145,12 @@ async def test_the_deepest_page_skips_along_the_index_alone(full: Database) -> N
     assert ("Index Only Scan", "jobs") in read
 
 
+async def test_a_weeks_waits_are_read_from_the_index_alone(full: Database) -> None:
+    values = {"start": Span.WEEK.start(LAST), "now": LAST, "seconds": 7200}
+    async with full.transaction() as connection:
+        assert await scans(connection, page_charts.WAITS, values) == {("Index Only Scan", "jobs")}
+
+
 async def test_the_deepest_page_has_the_right_jobs(full: Database) -> None:
     deepest = await PageStore(full).history(JobFilter(), Slice(1000, 100))
     async with full.transaction() as connection:

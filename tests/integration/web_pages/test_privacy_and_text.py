@@ -122,7 +122,7 @@ async def test_private_jobs_still_tell_who_waits_and_why(browser: httpx.AsyncCli
     page = (await browser.get("/jobs/1")).text
     assert "kim" in page
     assert "#1" in page
-    assert "paused, in quiet hours, or held after failures" in page
+    assert "held back, for the reason shown" in page
     job = (await browser.get("/jobs/1.json")).json()["job"]
     assert job["reason"]["detail"] == {"position": 3}
     assert "exit code <b>3</b>" in (await browser.get("/workers/w-1")).text

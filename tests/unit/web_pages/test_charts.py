@@ -32,12 +32,21 @@ def test_a_boards_day_is_as_high_as_it_was_busy() -> None:
 
 def test_four_charts_say_in_words_what_they_show() -> None:
     points = (PoolPoint("fast", 95, 3.0, 0.5), PoolPoint("gone", 94, 1.0, None))
-    waits = (WaitPoint(95, 7, timedelta(seconds=12), timedelta(seconds=50)),)
+    waits = (WaitPoint("fast", 95, 7, timedelta(seconds=12), timedelta(seconds=50)),)
     failures = (FailurePoint(95, "pod_failed", 2), FailurePoint(95, "pod_missing", 1))
     charts = draw_charts(Charts(Span.DAY, Span.DAY.start(NOW), points, waits, failures), ["fast"])
     assert [chart.key for chart in charts] == ["queue", "waits", "utilisation", "failures"]
     assert [(one.name, one.last) for one in charts[0].series] == [("fast", "3"), ("gone", "1")]
-    assert charts[1].summary == "Wait until start, last 24h: now median 12s, 95 % 50s; highest 50s."
+    assert [(one.name, one.last, one.dashed) for one in charts[1].series] == [
+        ("fast", "12s", False),
+        ("fast, 95 %", "50s", True),
+        ("gone", "–", False),
+        ("gone, 95 %", "–", True),
+    ]
+    assert charts[1].tips[-2:] == ("no job started", "fast 12s, 95 % within 50s")
+    assert charts[1].summary.startswith(
+        "Wait until start, last 24h; median now: fast 12s, 95 % within 50s; gone"
+    )
     assert charts[2].tips[-1] == "fast 50 %"
     assert charts[3].tips[-2:] == ("no failure", "pod failed 2 · pod missing 1")
     assert charts[3].top == "4"

@@ -1,9 +1,11 @@
 """The way of a job and of a worker, as steps with durations."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from controller.web.timelines import job_parts, job_stages, staged
+import pytest
+
+from controller.web.timelines import job_parts, job_stages, staged, worker_stages
 from tests.clocks import EPOCH as NOW
 
 BEFORE = NOW - timedelta(minutes=10)
@@ -43,6 +45,22 @@ def test_a_step_that_was_never_seen_stays_open_although_later_ones_came() -> Non
     stages = staged([("a", at(0)), ("b", None), ("c", at(5)), ("d", None)], ended=True)
     assert [stage.state for stage in stages] == ["done", "open", "done", "open"]
     assert stages[2].took == timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("online_at", [None, at(95)])
+def test_a_runner_that_started_a_job_was_online_whenever_that_was_noticed(online_at: datetime | None) -> None:
+    stages = job_stages(a_job(status="running", started_at=at(80)), {**WORKER, "online_at": online_at})
+    online, started = stages[6:8]
+    assert (online.name, online.state, online.at) == ("Online", "done", None)
+    assert started.took == timedelta(seconds=10)
+
+
+def test_every_step_says_what_it_is() -> None:
+    stages = [
+        *job_stages(a_job(), None),
+        *worker_stages({**WORKER, "status": "pending", "completed_at": None}),
+    ]
+    assert all(stage.means for stage in stages)
 
 
 def test_a_runner_that_was_there_before_the_job_makes_no_negative_time() -> None:

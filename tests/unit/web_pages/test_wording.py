@@ -18,7 +18,7 @@ from controller.web.wording import in_figures
         ),
         (Skip.NO_FREE_SLOTS, {"boards": 1, "states": {"busy": 1}}, "1 board: 1 busy."),
         (Skip.NO_FREE_SLOTS, {"boards": 0, "states": {}}, "There is no board of this type."),
-        (Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": 20}, "It may have 20 workers at once."),
+        (Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": 20}, "It may have 20 runners at once."),
         (
             Skip.HELD,
             {"scope": "pool", "target": "rv1", "why": "breaker", "note": "image"},
@@ -31,6 +31,7 @@ from controller.web.wording import in_figures
         ),
         (Skip.RUNNER_ON_ITS_WAY, {"workers": 1, "stages": {"pod": 1}}, "1 runner: 1 pod made."),
         (Skip.NOT_PICKED_UP, {"workers": ["a", "b"]}, "Idle: a, b."),
+        (Skip.NOT_ALLOWED, {"why": "its code comes from a fork"}, "Its code comes from a fork."),
         (Skip.NO_POOL, {"nearest": ["x", "y"]}, "Nearest: [x, y]."),
     ],
 )
