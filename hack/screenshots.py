@@ -6,28 +6,23 @@ Needs Chromium (hack/chromium.py says how to get it). With pngquant the pictures
 """
 
 import asyncio
-import json
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from playwright.async_api import Browser, async_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from hack.chromium import FLAGS, chromium, chromium_missing  # noqa: E402 -- found once the project is on the path
+# Found once the project is on the path:
+from hack.chromium import FLAGS, chromium, chromium_missing  # noqa: E402
+from hack.demo import a_demo, waiting  # noqa: E402
 
 FOLDER = ROOT / "hack" / "screenshots"
 SPEED = 4
-PATIENCE = 180.0  # seconds
 TRIES = 8  # a waiting job may have started before it is photographed
 DESKTOP, PHONE = (1280, 960), (390, 844)
 Scheme = Literal["light", "dark"]
@@ -40,58 +35,12 @@ def main() -> int:
         print(f"no pictures: {missing} is missing", file=sys.stderr)
         return 1
     FOLDER.mkdir(exist_ok=True)
-    with demo() as base:
+    with a_demo(SPEED) as base:
         asyncio.run(photograph(base))
     for picture in sorted(FOLDER.glob("*.png")):
         shrink(picture)
         print(f"{picture.relative_to(ROOT)}  {picture.stat().st_size // 1024} kB")
     return 0
-
-
-@contextmanager
-def demo() -> Iterator[str]:
-    """The demo on a free port, until a worker has failed and a job waits for a board."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(ROOT / ".venv/bin/switchboard"), "demo", "--speed", str(SPEED), "--port", str(port)]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
-    base = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: bool(ask(f"{base}/overview.json")["holds"]))
-        wait_for(lambda: waiting(base) is not None)
-        yield base
-    finally:
-        running.terminate()
-        running.wait(timeout=60)
-
-
-def wait_for(done: Any) -> None:
-    """Look every half second; a demo that does not come so far is an error."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        try:
-            if done():
-                return
-        except OSError:
-            pass  # not serving yet
-        time.sleep(0.5)
-    raise TimeoutError("the demo has not come so far")
-
-
-def ask(url: str) -> Any:
-    """A page's JSON twin."""
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 -- our own demo
-        return json.load(answer)
-
-
-def waiting(base: str) -> str | None:
-    """The page of a public job that waits for a board, with others before it."""
-    jobs = ask(f"{base}/jobs.json?status=pending")
-    full = [
-        job for job in jobs if (job["reason"] or {}).get("reason") == "no_free_slots" and not job["private"]
-    ]
-    return f"/jobs/{full[-1]['job_id']}" if full else None
 
 
 async def photograph(base: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from controller.demo.failures import failure_info
 from controller.demo.fleet import (
     FLAKY_BOARD,
     IMAGE,
@@ -75,17 +76,19 @@ async def tell_past(
 def work(pool: DemoPool, rng: random.Random, start: datetime, end: datetime) -> Iterator[Stay]:
     """Jobs of one pool, each taking the board that is free first; none is under way at the end."""
     free_at = {f"{pool.name}-{number + 1}": start for number in range(pool.boards)}
-    at = start
+    at, change = start, end - LATE
     while True:
-        late = end - at <= LATE
-        work_seconds = LATE_SECONDS if late else TYPICAL_SECONDS
-        every = work_seconds / pool.boards / LOAD / (1.0 if late else daylight(at))
-        at += timedelta(seconds=rng.expovariate(1 / every))
+        every = (LATE_SECONDS if at >= change else TYPICAL_SECONDS / daylight(at)) / pool.boards / LOAD
+        due = at + timedelta(seconds=rng.expovariate(1 / every))
+        at = change if at < change < due else due
         board = min(free_at, key=lambda name: (free_at[name], rng.random()))
         reserved = max(at, free_at[board])
         failure = failing(board, rng, end - reserved)
+        work_seconds = LATE_SECONDS if reserved >= change else TYPICAL_SECONDS
         seconds = 90.0 if failure else START_SECONDS + work_seconds * rng.lognormvariate(-0.2, 0.6)
         ended = reserved + timedelta(seconds=seconds)
+        if reserved < change < ended:
+            ended = change  # or short jobs would pile up behind the last long ones
         if ended >= end:
             return
         free_at[board] = ended
@@ -154,6 +157,7 @@ def row_of(
         "node": stay.board,
         "status": "failed" if stay.failure else "completed",
         "failure_reason": stay.failure.value if stay.failure else None,
+        "failure_info": failure_info(stay.failure, stay.board, stay.ended_at) if stay.failure else None,
         "queued_at": stay.queued_at,
         "reserved_at": stay.reserved_at,
         "running_at": None if stay.failure else stay.reserved_at + timedelta(seconds=START_SECONDS / 2),

@@ -43,7 +43,7 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
         print("Starting PostgreSQL, a simulated GitHub and a simulated cluster …", flush=True)
         database_url = await stack.enter_async_context(embedded_postgres(directory / "postgres"))
         github = GitHubSimulator(clock, rng, webhook_secret)
-        github_url = await stack.enter_async_context(serving(github.app, LOOPBACK, 0))
+        github_url = await stack.enter_async_context(serving(github.app, LOOPBACK, 0, dated=False))
         github.base_url = github_url
         cluster = ClusterSimulator(clock, rng, token=cluster_token)
         cluster_url = await stack.enter_async_context(serving(cluster.app, LOOPBACK, 0))

@@ -3,12 +3,14 @@
 import random
 from datetime import timedelta
 
+from controller.demo.failures import CRASH_LOG
 from controller.demo.fleet import FLAKY_BOARD, POOLS, repositories
 from controller.ports import Clock
 from controller.simulators.cluster import Behaviour, ClusterSimulator
 from controller.simulators.github import GitHubSimulator, JobSpec
 
 PUSH_EVERY = 6.5  # seconds, on average
+PATIENCE = 24  # jobs that wait: nobody pushes into a longer queue, however slow the machine is
 BURST_CHANCE = 0.05
 CANCEL_CHANCE = 0.02
 FAILURE_CHANCE = 0.08
@@ -26,10 +28,14 @@ class Traffic:
         self._rng = rng
 
     async def run(self) -> None:
-        """Push for ever."""
+        """Push for ever, but not into a queue that is long already."""
         while True:
-            self._push()
+            if self._waiting() < PATIENCE:
+                self._push()
             await self._clock.sleep(timedelta(seconds=self._rng.expovariate(1 / PUSH_EVERY)))
+
+    def _waiting(self) -> int:
+        return sum(job.status == "queued" for job in self._github.world.jobs.values())
 
     def _push(self) -> None:
         count = self._rng.randint(6, 12) if self._rng.random() < BURST_CHANCE else self._rng.randint(1, 3)
@@ -50,6 +56,6 @@ async def trouble(cluster: ClusterSimulator, clock: Clock) -> None:
     """One board's runners crash at the start for a minute, then it is sound again, for ever."""
     while True:
         await clock.sleep(SOUND_FOR)
-        cluster.set_board_behaviour(FLAKY_BOARD, Behaviour(crash=1))
+        cluster.set_board_behaviour(FLAKY_BOARD, Behaviour(crash=1, last_words=CRASH_LOG))
         await clock.sleep(FLAKY_FOR)
         cluster.set_board_behaviour(FLAKY_BOARD, Behaviour())

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from controller.gateways.postgres.database import Database
 
 JOBS = """
@@ -15,11 +17,12 @@ VALUES (%(job_id)s, %(name)s, %(html_url)s, %(entity_id)s, %(entity_name)s, %(en
 """
 WORKERS = """
 INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool, image,
-    made_for, node, status, failure_reason, created_at, jit_at, pod_at, running_at, online_at, pod_ended_at,
-    completed_at, updated_at)
+    made_for, node, status, failure_reason, failure_info, created_at, jit_at, pod_at, running_at, online_at,
+    pod_ended_at, completed_at, updated_at)
 VALUES (%(worker)s, %(entity_id)s, %(entity_name)s, %(entity_type)s, %(own_repo)s, %(app_id)s, %(installation_id)s,
-    %(labels)s, %(pool)s, %(image)s, %(made_for)s, %(node)s, %(status)s, %(failure_reason)s, %(reserved_at)s,
-    %(reserved_at)s, %(reserved_at)s, %(running_at)s, %(online_at)s, %(ended_at)s, %(ended_at)s, %(ended_at)s)
+    %(labels)s, %(pool)s, %(image)s, %(made_for)s, %(node)s, %(status)s, %(failure_reason)s, %(failure_info)s,
+    %(reserved_at)s, %(reserved_at)s, %(reserved_at)s, %(running_at)s, %(online_at)s, %(ended_at)s,
+    %(ended_at)s, %(ended_at)s)
 """
 SNAPSHOTS = """
 INSERT INTO board_snapshots (pool, at, slots, free, busy, held, unreachable, queue_depth, oldest_wait_seconds)
@@ -38,5 +41,10 @@ async def write_past(
     """Write finished jobs, ended workers, and the snapshots of each pool minute by minute."""
     async with database.transaction() as connection, connection.cursor() as cursor:
         await cursor.executemany(JOBS, jobs)
-        await cursor.executemany(WORKERS, workers)
+        await cursor.executemany(WORKERS, map(_as_json, workers))
         await cursor.executemany(SNAPSHOTS, snapshots)
+
+
+def _as_json(row: dict[str, Any]) -> dict[str, Any]:
+    info = row["failure_info"]
+    return {**row, "failure_info": Jsonb(info) if info is not None else None}

@@ -1,7 +1,7 @@
 """What runs inside simulated containers: the protocol of a program, its container, and how boards misbehave."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -42,6 +42,7 @@ class Behaviour:
     stop_time: timedelta = timedelta(seconds=1)  # from the signal to the end of the container
     fail_to_pull: str | None = None  # an image, or `*`
     crash: int | None = None  # exit with this code right after the start
+    last_words: Sequence[str] = ("fatal: cannot start",)  # what a crashing container logs
     hang: bool = False  # Running, but its program never begins
     never_exits: bool = False  # the program ends, the container does not
 
@@ -63,7 +64,8 @@ class Sleeper:
 async def run_program(program: Program, container: Container, behaviour: Behaviour) -> int:
     """Run a program the way its board lets it."""
     if behaviour.crash is not None:
-        container.log(f"fatal: exiting with code {behaviour.crash}")
+        for line in behaviour.last_words:
+            container.log(line)
         return behaviour.crash
     if behaviour.hang:
         await asyncio.Event().wait()
