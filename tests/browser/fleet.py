@@ -53,22 +53,3 @@ async def seed_fleet(seed: Seed) -> None:
         SELECT pool, timestamptz '2026-03-01 12:00Z' - n * interval '1 min', 6, 3, n % 4, 0, 0, n % 7, n
         FROM generate_series(0, 1439) n, unnest(ARRAY['scw-em-rv1', 'vector']) pool
     """)
-
-
-PAGES = (
-    "/",
-    "/?span=7d",
-    "/usage",
-    "/jobs",
-    "/jobs?status=pending&entity=example-org",
-    "/jobs?text=nothing-like-this",
-    f"/jobs/{PENDING}",
-    f"/jobs/{RUNNING}",
-    f"/jobs/{LOST}",
-    f"/jobs/{DONE}",
-    f"/jobs/{PRIVATE}",
-    f"/jobs/{IGNORED}",
-    "/workers",
-    f"/workers/{FAILED_WORKER}",
-    "/boards",
-)

@@ -1,0 +1,72 @@
+"""The page that creates the GitHub App, in a real browser: what it sends and shows is for the GitHub that was named."""
+
+import json
+from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.async_api import Browser, Page, Route, expect
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from tests.chart.helm import ROOT
+from tests.serving import serving
+
+MANIFESTS = ROOT / "deploy" / "github-app"
+
+
+@pytest.fixture
+async def page(browser: Browser) -> AsyncIterator[Page]:
+    """The page, served as the README says."""
+    app = Starlette(routes=[Mount("/", StaticFiles(directory=MANIFESTS))])
+    async with serving(app) as url:
+        context = await browser.new_context(base_url=url.replace("127.0.0.1", "localhost"))
+        yield await context.new_page()
+        await context.close()
+
+
+@pytest.mark.parametrize(
+    ("github", "owner", "form", "api"),
+    [
+        ("https://github.com", "acme", "/organizations/acme/settings/apps/new", "https://api.github.com"),
+        ("https://acme.ghe.com", "", "/settings/apps/new", "https://api.acme.ghe.com"),
+        ("https://git.example.org/", "", "/settings/apps/new", "https://git.example.org/api/v3"),
+    ],
+)
+async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
+    page: Page, github: str, owner: str, form: str, api: str
+) -> None:
+    sent: list[tuple[str, dict[str, list[str]]]] = []
+
+    async def create(route: Route) -> None:
+        """What GitHub does: it makes the App and sends the browser back with a code and our state."""
+        sent.append((route.request.url, parse_qs(route.request.post_data or "")))
+        manifest = json.loads(sent[0][1]["manifest"][0])
+        state = parse_qs(urlsplit(route.request.url).query)["state"][0]
+        back = f"{manifest['redirect_url']}?code=a1b2&state={state}"
+        await route.fulfill(status=302, headers={"location": back})
+
+    await page.route(f"{github.rstrip('/')}/**", create)
+    await page.goto("/create.html")
+    await page.locator("#github").fill(github)
+    await page.locator("#owner").fill(owner)
+    await page.locator("#name").fill("our-boards")
+    await page.get_by_role("button", name="Create on GitHub").click()
+    await expect(page.locator("#command")).to_contain_text(f"POST {api}/app-manifests/a1b2/conversions")
+    setting = page.locator("#setting")
+    if api == "https://api.github.com":
+        await expect(setting).to_be_hidden()
+    else:
+        await expect(setting).to_contain_text(f"config.github.apiUrl: {api}")
+    ((address, posted),) = sent
+    assert urlsplit(address).path == form
+    manifest = json.loads(posted["manifest"][0])
+    assert manifest["name"] == "our-boards"
+    assert manifest["hook_attributes"]["url"] == "https://switchboard.example.org/webhook"
+
+
+async def test_a_code_that_this_window_did_not_ask_for_is_not_used(page: Page) -> None:
+    await page.goto("/create.html?code=a1b2&state=of-somebody-else")
+    await expect(page.locator("#refused")).to_be_visible()
+    await expect(page.locator("#created")).to_be_hidden()
