@@ -2,6 +2,8 @@
 
 A tier is a folder under tests/; arguments that name tiers choose them, the others are handed on to pytest. Where $CI is
 set a missing part is a failure, so that nothing is skipped unseen.
+
+The tests on a real cluster come last and have the machine to themselves: beside the others both were late.
 """
 
 import importlib.util
@@ -34,30 +36,28 @@ def api_server_missing() -> str | None:
 
 def cluster_missing() -> str | None:
     """What is missing for tests on a real cluster, if anything; what can be built or installed is."""
-    if given_kubeconfig() is not None:
-        return embedded_postgres_missing()
-    return embedded_postgres_missing() or _built(boards=True)
+    missing = embedded_postgres_missing()
+    if missing is None and given_kubeconfig() is None:
+        missing = _built(boards=True)
+    return missing or _tools_missing("helm")  # renders the rights that the controller runs with
 
 
 def chart_tools_missing() -> str | None:
     """What is missing to render, evaluate and install what the chart holds, if anything."""
-    missing = cannot_have(*CHART_TOOLS) or _built(boards=False)
-    if missing is not None:
-        return missing
-    try:
-        for name in CHART_TOOLS:
-            program(name)
-    except CannotBuild as error:
-        return str(error)
-    return None
+    return _built(boards=False) or _tools_missing(*CHART_TOOLS)
 
 
 def _built(*, boards: bool) -> str | None:
-    missing = cannot_start(boards=boards, kwok=boards)
-    if missing is not None:
-        return missing
+    return cannot_start(boards=boards, kwok=boards) or _tried(lambda: prepare(boards=boards, kwok=boards))
+
+
+def _tools_missing(*names: str) -> str | None:
+    return cannot_have(*names) or _tried(lambda: [program(name) for name in names])
+
+
+def _tried(make: Callable[[], object]) -> str | None:
     try:
-        prepare(boards=boards, kwok=boards)
+        make()
     except CannotBuild as error:
         return str(error)
     return None
@@ -80,9 +80,11 @@ PARTS: dict[str, Callable[[], str | None]] = {
 HALVES: dict[str, Callable[[], str | None]] = {
     "contract": api_server_missing,
 }
-# Tiers that want the machine to themselves, one test after the other; the others share it, a file to a process.
-ALONE = ("e2e",)
-SIDE_BY_SIDE = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadfile"]
+# Tiers that come after the others, in two processes with a cluster each, since they mostly wait.
+WAITING = ("e2e",)
+A_FILE_EACH = ["--dist", "loadfile", "-n"]
+PROCESSES = str(min(4, os.cpu_count() or 1))
+CLUSTERS = "2"
 
 
 def tiers() -> list[str]:
@@ -109,15 +111,18 @@ def main(arguments: list[str]) -> int:
         return 0
     given = [argument for argument in arguments if argument not in tiers()]
     here = [tier for tier in chosen if tier not in missing]
-    beside = [tier for tier in here if tier not in ALONE]
-    runs = [[*_folders(beside, whole=chosen == tiers()), *SIDE_BY_SIDE]] if beside else []
-    runs += [[str(TESTS / tier)] for tier in here if tier in ALONE]
-    return max(_pytest([*run, *given]) for run in runs)
+    busy = [tier for tier in here if tier not in WAITING]
+    runs = [[*_folders(busy, whole=chosen == tiers()), *A_FILE_EACH, PROCESSES]] if busy else []
+    # A cluster that was given has its boards once, so only one test at a time can have them.
+    apart = [] if given_kubeconfig() else [*A_FILE_EACH, CLUSTERS]
+    runs += [[str(TESTS / tier), *apart] for tier in here if tier in WAITING]
+    codes = [_pytest([*run, *given]) for run in runs]  # all of them run, also after a failure
+    return next((code for code in codes if code), 0)
 
 
-def _folders(beside: list[str], *, whole: bool) -> list[str]:
+def _folders(busy: list[str], *, whole: bool) -> list[str]:
     """The folders of these tiers, and what lies between the folders if all tiers are asked for."""
-    return [str(TESTS / tier) for tier in beside] + [str(file) for file in TESTS.glob("test_*.py") if whole]
+    return [str(TESTS / tier) for tier in busy] + [str(file) for file in TESTS.glob("test_*.py") if whole]
 
 
 def _pytest(arguments: list[str]) -> int:

