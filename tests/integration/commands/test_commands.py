@@ -8,7 +8,8 @@ import pytest
 
 from controller.gateways.postgres.migrate import migrations
 from controller.simulators.github import JobSpec
-from tests.integration.commands.running import POOL, a_ground, run, served
+from tests.children import a_child, run
+from tests.grounds import POOL, a_ground
 from tests.postgres import opened
 from tests.waiting import until
 from tests.worlds import plain_http
@@ -18,7 +19,7 @@ from tests.worlds import plain_http
 async def test_a_stopped_program_ends_in_order(database_url: str, tmp_path: Path, command: str) -> None:
     async with (
         a_ground(database_url, tmp_path) as ground,
-        served(command, environment=ground.environment) as child,
+        a_child(command, environment=ground.environment) as child,
     ):
         async with httpx.AsyncClient(base_url=child.url, transport=plain_http()) as client:
             assert (await client.get("/health")).status_code == 200
@@ -37,20 +38,20 @@ async def test_what_is_under_way_when_the_program_is_stopped_is_finished(
 ) -> None:
     async with (
         a_ground(database_url, tmp_path) as ground,
-        served("all", environment=ground.environment) as child,
+        a_child("all", environment=ground.environment) as child,
     ):
         sim = ground.github.sim
         sim.faults.add(name="jit", operation="actions/generate-runner-jitconfig-for-org", hold="before")
         sim.webhook_url = f"{child.url}/webhook"
         sim.queue_run("acme/widgets", [JobSpec((POOL,), 0.1)])
         await sim.faults.wait_held("jit")
-        child.process.terminate()
+        child.terminate()
         stopping = await child.says("program.stopping")
         assert any(name.startswith("provision") for name in stopping["under_way"]), stopping
         sim.faults.release("jit")
         assert (await child.ended()).code == 0
         assert len(ground.cluster.pods()) == 1  # its pod was made all the same
-        assert "program.stopped" in [event["event"] for event in child.events]
+        assert child.said("program.stopped")
 
 
 async def test_a_bad_setting_ends_with_2_and_every_mistake(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ async def test_plan_says_what_would_be_done_and_does_nothing(database_url: str, 
     async with a_ground(database_url, tmp_path, boards=1) as ground:
         assert "nothing to do" in (await run("plan", environment=ground.environment)).out
         sim = ground.github.sim
-        async with served("webhook", environment=ground.environment) as receiver:
+        async with a_child("webhook", environment=ground.environment) as receiver:
             sim.webhook_url = f"{receiver.url}/webhook"
             jobs = sim.queue_run("acme/widgets", [JobSpec((POOL,)), JobSpec((POOL,))]).jobs
             await sim.webhooks.sent()
@@ -99,7 +100,7 @@ async def test_plan_says_what_would_be_done_and_does_nothing(database_url: str, 
         assert f"start  job {jobs[0].id}  acme/widgets  [{POOL}]" in done.out
         assert f"pool {POOL}, a slot of {POOL}-1" in done.out
         assert f"skip   job {jobs[1].id}  acme/widgets  [{POOL}]  no_free_slots" in done.out
-        assert "All boards of this type are taken or unusable." in done.out
+        assert "No board of this type is free." in done.out
         assert len(sim.requests) == asked
         assert ground.cluster.pods() == []
         async with opened(database_url) as database, database.transaction() as connection:
@@ -114,7 +115,7 @@ async def test_a_job_goes_from_webhook_to_completed_through_the_command_alone(
 ) -> None:
     async with (
         a_ground(database_url, tmp_path) as ground,
-        served("all", environment=ground.environment) as child,
+        a_child("all", environment=ground.environment) as child,
         httpx.AsyncClient(base_url=child.url, transport=plain_http()) as client,
     ):
         ground.github.sim.webhook_url = f"{child.url}/webhook"

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.integration.commands.running import run
+from tests.children import run
 
 
 async def test_the_demo_runs_a_fleet_and_ends_with_a_summary_and_nothing_lost() -> None:

@@ -21,16 +21,8 @@ from controller.simulators.postgres import EmbeddedPostgres, wheel_binaries
 from controller.web.admin import Admin
 from controller.web.reader import PageDeps
 from controller.web.routes import page_routes
-from tests.integration.commands.running import (
-    CLUSTER_TOKEN,
-    HOOK_SECRET,
-    POOL,
-    Ground,
-    Serving,
-    a_ground,
-    run,
-    served,
-)
+from tests.children import Child, a_child, run
+from tests.grounds import CLUSTER_TOKEN, HOOK_SECRET, POOL, Ground, a_ground
 from tests.waiting import until
 from tests.worlds import plain_http, rsa_key
 
@@ -97,7 +89,7 @@ def every_path(ground: Ground) -> list[str]:
     return [route.path for route in page_routes(deps)]
 
 
-async def everything_shown(child: Serving, ground: Ground) -> str:
+async def everything_shown(child: Child, ground: Ground) -> str:
     """All that the pages, their twins and the probes answer."""
     shown: list[str] = []
     async with httpx.AsyncClient(base_url=child.url, transport=plain_http(), timeout=30) as client:
@@ -135,7 +127,7 @@ async def test_no_planted_secret_comes_out_anywhere(own_postgres: EmbeddedPostgr
         sim = ground.github.sim
         sim.faults.add(operation="actions/generate-runner-jitconfig-for-org", status=500, times=1)
         ground.cluster.faults.add(operation="create pods", status=403, times=1)
-        async with served("all", "--log-level", "debug", environment=environment) as child:
+        async with a_child("all", "--log-level", "debug", environment=environment) as child:
             sim.webhook_url = f"{child.url}/webhook"
             run_ = sim.queue_run(REPO, [JobSpec((POOL,), 0.1) for _ in range(4)])
 

@@ -11,7 +11,7 @@ import structlog
 from controller.app import Parts, World, serve
 from controller.gateways.postgres.database import Database
 from controller.settings import load_settings
-from tests.integration.commands.running import a_ground
+from tests.grounds import a_ground
 from tests.postgres import opened
 from tests.waiting import until
 

@@ -3,10 +3,8 @@
 Webhooks are received in the test's own process, so that a dead controller loses none of them.
 """
 
-import json
-import random
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -17,28 +15,23 @@ from starlette.applications import Starlette
 from controller.gateways.clock import SystemClock
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.intake import Intake
-from controller.simulators.cluster import Behaviour, ClusterSimulator, RunnerProgram
+from controller.simulators.cluster import Behaviour, ClusterSimulator
 from controller.simulators.cluster.objects import SECRETS
 from controller.simulators.github import JobSpec
 from controller.telemetry.metrics import Metrics
 from controller.web.webhook import Receiver, webhook_routes
-from tests.integration.processes.children import Child, a_child
+from tests.children import Child, a_child
+from tests.grounds import POOL, a_ground
 from tests.leftovers import loose_ends
 from tests.postgres import opened
 from tests.serving import serving
-from tests.systems import BOARD_LABEL, a_pool, settings_for
+from tests.systems import a_pool, settings_for
 from tests.waiting import until
-from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
+from tests.worlds import GitHubWorld
 
 PATIENCE = 100.0  # a busy machine may miss a delivery, and missed ones are pulled once a minute
 REPO = "acme/widgets"
-POOL = "rv1"
 TIMINGS = {"pollInterval": "1s", "podPendingTimeout": "2s", "podDeleteGrace": "2s"}
-QUICK = Behaviour(
-    pull_time=timedelta(milliseconds=20),
-    start_time=timedelta(milliseconds=20),
-    stop_time=timedelta(milliseconds=20),
-)
 SLOW = Behaviour(pull_time=timedelta(minutes=10), stop_time=timedelta(milliseconds=20))
 
 
@@ -49,12 +42,11 @@ class Stage:
     github: GitHubWorld
     cluster: ClusterSimulator
     database: Database
-    settings: Path
     environment: dict[str, str]
 
     def child(self, command: str = "controller", **environment: str) -> AbstractAsyncContextManager[Child]:
         """A controller on this stage."""
-        return a_child(command, self.settings, self.environment | environment)
+        return a_child(command, environment=self.environment | environment)
 
     def queue(self, *, jobs: int = 1, seconds: float = 0.1) -> list[int]:
         """A push: a run of that many equal jobs; their ids."""
@@ -109,47 +101,20 @@ async def a_stage(
     directory: Path,
     *,
     boards: int = 2,
-    reach: str | None = None,
     timings: Mapping[str, str] = TIMINGS,
+    **more: Any,
 ) -> AsyncIterator[Stage]:
-    """Set the stage; `reach` is the database's address for the children, if it is another one than ours."""
-    clock = SystemClock()
-    async with AsyncExitStack() as stack:
-        github = await stack.enter_async_context(a_github(clock))
-        cluster = ClusterSimulator(clock, random.Random(3), token="cluster-token")
-        cluster.default_program = RunnerProgram(github.base_url, "2.335.0")
-        for number in range(1, boards + 1):
-            cluster.add_board(f"{POOL}-{number}", {BOARD_LABEL: POOL})
-            cluster.set_board_behaviour(f"{POOL}-{number}", QUICK)
-        cluster_url = await stack.enter_async_context(serving(cluster.app))
-        await stack.enter_async_context(cluster.running())
-        kubeconfig = directory / "kubeconfig"
-        kubeconfig.write_text(cluster.kubeconfig(cluster_url), encoding="utf-8")
-        database = await stack.enter_async_context(opened(database_url))
-        receiving = settings_for(github, database_url, [a_pool(POOL)], {})
+    """Set the stage; `more` goes into the settings of the children."""
+    async with (
+        a_ground(database_url, directory, boards=boards, timings=dict(timings), **more) as ground,
+        opened(database_url) as database,
+    ):
+        receiving = settings_for(ground.github, database_url, [a_pool(POOL)], {})
         intake = Intake(database, receiving.file.catalogue)
-        receiver = Receiver(intake, receiving, clock, Metrics())
-        hook = await stack.enter_async_context(serving(Starlette(routes=webhook_routes(receiver))))
-        github.sim.webhook_url = f"{hook}/webhook"
-        settings = directory / "settings.yaml"  # JSON is YAML
-        settings.write_text(json.dumps(_settings(github, timings)), encoding="utf-8")
-        environment = {
-            "DATABASE_URL": reach or database_url,
-            "GITHUB_WEBHOOK_SECRET": github.webhook_secret,
-            "KUBECONFIG": str(kubeconfig),
-        }
-        yield Stage(github, cluster, database, settings, environment)
-
-
-def _settings(github: GitHubWorld, timings: Mapping[str, str]) -> dict[str, Any]:
-    kinds = {"Organization": ORGANIZATION_APP, "User": USER_APP}
-    apps = {kind: {"appId": app, "privateKeyFile": str(github.apps[app])} for kind, app in kinds.items()}
-    return {
-        "github": {"apiUrl": github.base_url, "apps": apps},
-        "pools": [a_pool(POOL)],
-        "timings": dict(timings),
-        "web": {"listen": "127.0.0.1:0"},
-    }
+        receiver = Receiver(intake, receiving, SystemClock(), Metrics())
+        async with serving(Starlette(routes=webhook_routes(receiver))) as hook:
+            ground.github.sim.webhook_url = f"{hook}/webhook"
+            yield Stage(ground.github, ground.cluster, database, ground.environment)
 
 
 def ending(pod: dict[str, Any] | None) -> bool:

@@ -25,7 +25,8 @@ from typing import Literal
 import pytest
 
 from controller.simulators.github.faults import Faults
-from tests.integration.processes.stages import QUICK, SLOW, Stage, a_stage, ending
+from tests.grounds import QUICK
+from tests.integration.processes.stages import SLOW, Stage, a_stage, ending
 
 pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
 

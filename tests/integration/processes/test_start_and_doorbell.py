@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.processes.stages import QUICK, SLOW, TIMINGS, Stage, a_stage
+from tests.grounds import QUICK
+from tests.integration.processes.stages import SLOW, TIMINGS, Stage, a_stage
 from tests.integration.processes.test_killed import JIT, KILLING
 from tests.waiting import until
 
@@ -36,6 +37,7 @@ async def test_a_listener_that_dies_while_health_answers_comes_back_and_an_itera
     async with a_stage(database_url, tmp_path, timings=timings) as stage, stage.child() as child:
         await child.iterated(1)
         await child.says("listener.connected")
+        await child.calm()
         await stage.rows(CUT)
         (job_id,) = stage.queue()  # its ring is lost
         await child.says("listener.lost")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.processes.children import Child
+from tests.children import Child
 from tests.integration.processes.proxies import a_proxy
 from tests.integration.processes.stages import Stage, a_stage, ending
 from tests.waiting import until
@@ -50,7 +50,7 @@ async def test_a_leader_that_ends_in_order_hands_over_what_it_leads(
     async with a_stage(database_url, tmp_path) as stage, stage.child() as first:
         await takes_over(first)
         async with stage.child() as second:
-            assert await first.end() == 0
+            assert (await first.end()).code == 0
             assert first.said("program.stopped")
             await takes_over(second)
 

@@ -1,5 +1,6 @@
 """Reading back what a system decided: rows, events, metrics, and what GitHub was asked."""
 
+import re
 from collections.abc import Awaitable, Callable
 from html import unescape
 from typing import Any
@@ -60,14 +61,17 @@ async def _told_everywhere(system: System, job_id: int, reason: Skip) -> None:
     address = "http://switchboard.test"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=address) as browser:
         explained = (await browser.get(f"/api/jobs/{job_id}/explain")).json()
-        page = unescape((await browser.get(f"/jobs/{job_id}")).text)
+        page = (await browser.get(f"/jobs/{job_id}")).text
+    read = unescape(re.sub(r"<[^>]*>", "", page))
     said: list[str] = []
     assert await print_explanation(system.settings, str(job_id), said.append) == 0
     assert explained["reason"] == reason.value
     assert explained["sentence"] == EXPLANATIONS[reason].sentence
-    assert explained["sentence"] in page
+    assert explained["sentence"] in read
+    assert explained["next_step"].replace("`", "") in read
     assert f"({reason.value})" in "\n".join(said)
     assert explained["sentence"] in "\n".join(said)
+    assert explained["next_step"] in "\n".join(said)
 
 
 async def step_until(system: System, done: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
@@ -114,3 +118,18 @@ def lost_jobs(system: System) -> list[int]:
         for job in system.github.sim.ledger.jobs()
         if job.conclusion not in (None, "success", "cancelled", "skipped")
     ]
+
+
+async def lose_leadership(system: System) -> None:
+    """All connections to the database break; the next iteration stands down, the one after leads again."""
+    cut = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+    """
+    await system.rows(cut)
+    before = system.controller.loop.snapshot().iterations
+
+    async def led_again() -> bool:
+        return system.controller.loop.snapshot().iterations > before
+
+    await step_until(system, led_again, 0)

@@ -45,6 +45,8 @@ async def test_tokens_of_both_kinds_that_expire_or_are_revoked(
     ("kind", "status", "retry_after"),
     [
         ("primary", 403, False),
+        ("primary", 429, False),
+        ("primary", 403, True),
         ("primary", 429, True),
         ("secondary", 403, True),
         ("secondary", 429, True),
@@ -110,6 +112,8 @@ async def test_a_job_that_is_not_picked_up_in_time_goes_to_the_next_runner(
         ids = system.queue("acme/widgets", "rv1", jobs=2)
         await system.until(system.finished(ids[:1]), 20)
         await system.until(system.finished(ids), 20)
+        told = [what for job in system.github.sim.ledger.jobs() for _, what in job.events]
+        assert "requeued" in told
         assert lost_jobs(system) == []
 
 
@@ -122,7 +126,16 @@ async def test_a_runner_that_is_offline_and_busy_is_left_alone(database_url: str
             operation="actions/list-(jobs|workflow-runs).*", status=500, times=None
         )  # no repair either
         ids = system.queue("acme/widgets", "rv1", seconds=900)
-        await system.until(system.finished(ids), 30)
+        shown: set[tuple[bool, bool]] = set()  # online, busy
+
+        def finished_or_shown() -> bool:
+            runners = system.github.sim.runners
+            world = system.github.sim.world.runners.values()
+            shown.update((runners.is_online(runner), runners.shown_busy(runner)) for runner in world)
+            return system.finished(ids)()
+
+        await system.until(finished_or_shown, 30)
+        assert (False, True) in shown
         assert asked(system, "list-self-hosted-runners-in-group")
         assert lost_jobs(system) == []
 

@@ -129,13 +129,13 @@ async def test_pod_missing(database_url: str, tmp_path: Path) -> None:
 
 async def test_pod_failed(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
-        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3))
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3, last_words=("no space left on device",)))
         system.queue("acme/widgets", "rv1")
         await system.turn()
         await system.step(5)
         row = await failed_worker(system, "pod_failed")
         assert row["failure_info"]["exit_code"] == 3
-        assert "fatal: exiting with code 3" in row["failure_info"]["log_tail"]
+        assert "no space left on device" in row["failure_info"]["log_tail"]
         assert row["node"] == BOARD
 
 

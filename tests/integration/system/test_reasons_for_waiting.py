@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.domain.reasons import Skip
 from controller.simulators.github import JobSpec
 from tests.integration.system.reading import asked, jit_calls, step_until, waiting_job
 from tests.systems import System, a_pool, a_system
@@ -254,3 +255,8 @@ async def test_cluster_unknown_starts_nothing(database_url: str, tmp_path: Path)
         assert jit_calls(system) == 0
         system.cluster.faults.clear()
         await system.until(system.finished([job_id]), seconds=30)
+
+
+def test_no_reason_is_left_out() -> None:
+    brought_about = Path(__file__).read_text(encoding="utf-8")
+    assert [skip for skip in Skip if f', "{skip.value}")' not in brought_about] == []

@@ -1,27 +1,16 @@
-"""What webhooks did not tell is found out: due jobs, lost jobs, installations that come and go, a restored database."""
+"""What webhooks did not tell is found out: due jobs, lost jobs, installations that come and go."""
 
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from controller.simulators.github import JobSpec, WebhookRule
-from tests.integration.system.reading import all_completed, asked, jit_calls, lost_jobs, step_until
+from tests.integration.system.reading import all_completed, asked, lose_leadership, lost_jobs, step_until
 from tests.systems import System, a_pool, a_system
 
 ONE_BOARD: dict[str, Any] = {"pools": [a_pool("rv1")], "boards": {"rv1": 1}}
 NO_BOARD: dict[str, Any] = {"pools": [a_pool("rv1")], "boards": {"rv1": 0}}
 RUN_JOBS, ONE_JOB = "list-jobs-for-workflow-run", "get-job-for-workflow-run"
-
-
-async def lose_leadership(system: System) -> None:
-    """All connections to the database break; the next iteration stands down, the one after leads again."""
-    cut = """
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()
-    """
-    await system.rows(cut)
-    await system.turn()
-    await system.turn()
 
 
 async def failed_job(system: System, reason: str) -> dict[str, Any]:
@@ -233,43 +222,3 @@ async def test_what_failed_to_arrive_before_the_last_delivery_is_pulled_by_a_new
         await lose_leadership(system)
         rows = await system.rows("SELECT learnt_from FROM jobs WHERE job_id = %(failed)s", failed=failed)
         assert rows == [{"learnt_from": "pull"}]
-
-
-async def test_a_database_restored_from_an_old_dump_under_running_jobs(
-    database_url: str, tmp_path: Path
-) -> None:
-    tables = ("jobs", "workers", "events", "leader")
-    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 3}) as system:
-        (before,) = system.queue("acme/widgets", "rv1", seconds=1800)
-        await system.turn()
-        await system.step(10)
-        for table in tables:
-            await change(system, f"CREATE TABLE dump_{table} AS TABLE {table}")
-        (over,) = system.queue("acme/widgets", "rv1", seconds=100)
-        (after,) = system.queue("acme/widgets", "rv1", seconds=1800)
-        await system.until(system.finished([over]), 60)
-        await system.step(900)
-        for table in tables:
-            columns = "SELECT * FROM dump_" + table
-            await change(system, f"TRUNCATE {table}")
-            overriding = "OVERRIDING SYSTEM VALUE" if table == "events" else ""
-            await change(system, f"INSERT INTO {table} {overriding} {columns}")
-        assert await system.statuses() == {"running": 1}
-        await lose_leadership(system)
-        assert await system.statuses() == {"running": 2, "completed": 1}
-        (adopted,) = await system.rows("SELECT worker FROM events WHERE kind = 'worker.adopted'")
-        (job,) = await system.rows("SELECT runner_name FROM jobs WHERE job_id = %(after)s", after=after)
-        assert job["runner_name"] == adopted["worker"]
-        await system.until(system.finished([before, after]), 60)
-        await step_until(system, all_completed(system, 3), 60)
-        assert lost_jobs(system) == []
-        assert (
-            await system.rows("SELECT 1 FROM events WHERE kind IN ('worker.ending', 'worker.failed')") == []
-        )
-        assert jit_calls(system) == 3
-
-
-async def change(system: System, statement: str) -> None:
-    """Do to the database what somebody does from outside."""
-    async with system.database.transaction() as connection:
-        await connection.execute(statement)
