@@ -1,60 +1,44 @@
-"""A service account with the rights that the controller is granted, and its kubeconfig."""
+"""The controller's rights: the service account and roles that the chart renders, and a kubeconfig with its token."""
 
-import subprocess
-from functools import cache
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
 
-from hack.cluster.programs import SOURCES, program
+from tests.chart.helm import CHART, VERSION, Json, run, values
+from tests.chart.objects import place_of
 
-ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "charts" / "switchboard"
-WITHOUT_CHART = ROOT / "tests" / "e2e" / "rbac.yaml"
-ACCOUNT = "switchboard"
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
+RELEASE = "switchboard"
 LIFE = 86_400  # seconds
 
 
-@cache
-def granted_rules(chart: Path) -> dict[str, Any]:
-    """The rules of the role and the cluster role that the chart makes."""
-    if not chart.is_dir():
-        rules: dict[str, Any] = yaml.safe_load(WITHOUT_CHART.read_text(encoding="utf-8"))
-        return rules
-    values = chart / "ci" / "production-values.yaml"
-    command = [str(program("helm")), "template", "switchboard", str(chart), "--values", str(values)]
-    command += ["--kube-version", SOURCES["kubelet"].version, "--show-only", "templates/rbac.yaml"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    kinds = {each["kind"]: each for each in yaml.safe_load_all(made) if each}
-    return {"role": kinds["Role"]["rules"], "clusterRole": kinds["ClusterRole"]["rules"]}
+def render_access(namespace: str) -> list[Json]:
+    """What the chart makes for a release whose runners are in its own namespace: an account, roles and bindings."""
+    given = values({"config": {"kubernetes": {"namespace": namespace}}, "runnerNamespace": {"create": False}})
+    where = ["--namespace", namespace, "--kube-version", VERSION, "--show-only", "templates/rbac.yaml"]
+    code, said = run("template", RELEASE, str(CHART), *where, "--values", "-", given=given)
+    assert code == 0, said
+    return [each for each in yaml.safe_load_all(said) if each]
 
 
-async def grant(client: httpx.AsyncClient, namespace: str) -> str:
-    """Make the account with its roles, and give its token."""
-    rules = granted_rules(CHART)
-    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    wide = f"{namespace}-{ACCOUNT}"
-    for path, body in (
-        (accounts, {"metadata": {"name": ACCOUNT}}),
-        (f"{RBAC}/namespaces/{namespace}/roles", {"metadata": {"name": ACCOUNT}, "rules": rules["role"]}),
-        (f"{RBAC}/namespaces/{namespace}/rolebindings", _binding("Role", ACCOUNT, namespace)),
-        (f"{RBAC}/clusterroles", {"metadata": {"name": wide}, "rules": rules["clusterRole"]}),
-        (f"{RBAC}/clusterrolebindings", _binding("ClusterRole", wide, namespace)),
-    ):
-        (await client.post(path, json=body)).raise_for_status()
+async def grant(client: httpx.AsyncClient, namespace: str) -> tuple[str, list[Json]]:
+    """Make what the chart renders; the account's token, and what lies outside the namespace."""
+    made = await asyncio.to_thread(render_access, namespace)
+    for obj in made:
+        (await client.post(place_of(obj), json=obj)).raise_for_status()
+    (account,) = [obj for obj in made if obj["kind"] == "ServiceAccount"]
     wanted = {"spec": {"expirationSeconds": LIFE}}
-    answer = await client.post(f"{accounts}/{ACCOUNT}/token", json=wanted)
-    return str(answer.raise_for_status().json()["status"]["token"])
+    answer = await client.post(f"{place_of(account)}/{account['metadata']['name']}/token", json=wanted)
+    wide = [obj for obj in made if "namespace" not in obj["metadata"]]
+    return str(answer.raise_for_status().json()["status"]["token"]), wide
 
 
-async def revoke(client: httpx.AsyncClient, namespace: str) -> None:
+async def revoke(client: httpx.AsyncClient, wide: list[Json]) -> None:
     """Remove what is not in the namespace; the rest goes with it."""
-    wide = f"{namespace}-{ACCOUNT}"
-    for kind in ("clusterroles", "clusterrolebindings"):
-        await client.delete(f"{RBAC}/{kind}/{wide}")
+    for obj in wide:
+        await client.delete(f"{place_of(obj)}/{obj['metadata']['name']}")
 
 
 def with_token(kubeconfig: Path, token: str, file: Path) -> Path:
@@ -65,11 +49,3 @@ def with_token(kubeconfig: Path, token: str, file: Path) -> Path:
     file.touch(mode=0o600)
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     return file
-
-
-def _binding(kind: str, role: str, namespace: str) -> dict[str, Any]:
-    return {
-        "metadata": {"name": role},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
-    }

@@ -1,4 +1,6 @@
-"""One real cluster for the whole session: three boards on this machine, and kwok for hundreds that are not there.
+"""One real cluster for a process of tests: three boards on this machine, and kwok for hundreds that are not there.
+
+Tests in several processes do not share boards: each process has a cluster of its own.
 
 An existing cluster is used when KUBECONFIG and SWITCHBOARD_E2E=1 are set; tests that break its parts are left out then.
 """
@@ -21,7 +23,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/e2e" in str(item.path):
             item.add_marker(pytest.mark.timeout(600))
-            item.add_marker(pytest.mark.xdist_group("cluster"))  # one cluster, also over several processes
 
 
 @pytest.fixture(scope="session")

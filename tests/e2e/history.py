@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,7 @@ class History:
     events: list[tuple[str, Json]] = field(default_factory=list)
     present: dict[str, Json] = field(default_factory=dict)
     version: str = ""  # up to which everything is known; empty when a list must tell it anew
+    gaps: int = 0  # how often a list had to tell it: what happened before is not known then
 
     def add(self, kind: str, pod: Json) -> None:
         """Note one event."""
@@ -39,21 +40,17 @@ class History:
     def most(self, group: Callable[[Json], str]) -> Counter[str]:
         """The most pods that lived at once in each group; the empty group is left out."""
         most: Counter[str] = Counter()
-        for live in self._moments():
-            for name, count in Counter(group(pod) for pod in live.values()).items():
-                most[name] = max(most[name], count)
-        del most[""]
-        return most
-
-    def _moments(self) -> Iterator[dict[str, Json]]:
-        live: dict[str, Json] = {}
+        live: dict[str, str] = {}  # pod → its group
+        counts: Counter[str] = Counter()
         for kind, pod in self.events:
             name = pod["metadata"]["name"]
-            if kind == "DELETED" or pod["status"].get("phase") in ENDED:
-                live.pop(name, None)
-            else:
-                live[name] = pod
-            yield live
+            counts[live.pop(name, "")] -= 1
+            if kind != "DELETED" and pod["status"].get("phase") not in ENDED:
+                live[name] = where = group(pod)
+                counts[where] += 1
+                most[where] = max(most[where], counts[where])
+        del most[""]
+        return most
 
 
 def node_of(pod: Json) -> str:
@@ -94,6 +91,7 @@ async def _watch(system: System, history: History) -> None:
             event = json.loads(line)
             if event["type"] == "ERROR":
                 history.version = ""
+                history.gaps += 1
                 return
             history.add(event["type"], event["object"])
 

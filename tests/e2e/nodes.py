@@ -29,6 +29,13 @@ def make_node(name: str, board: str, *, alive: bool = True) -> Json:
     }
 
 
+async def boards_of(cluster: Cluster, board: str) -> list[str]:
+    """The names of the nodes that carry this board label."""
+    async with client_of(cluster.kubeconfig) as client:
+        answer = await client.get("/api/v1/nodes", params={"labelSelector": f"{BOARD_LABEL}={board}"})
+        return [node["metadata"]["name"] for node in answer.raise_for_status().json()["items"]]
+
+
 @asynccontextmanager
 async def nodes(
     cluster: Cluster, names: Sequence[str], board: str, *, alive: bool = True

@@ -27,13 +27,14 @@ from tests.serving import LOOPBACK
 from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
 
 Json = dict[str, Any]
-PATIENCE = 240.0  # seconds: real kubelets on a busy machine
-LOOK = 0.1
+PATIENCE = 400.0  # seconds: real kubelets on a busy machine, and a Secret without a pod is swept after 5 min
+LOOK = 0.2
 WEBHOOK_SECRET = "one-secret-without-spaces"
 GITHUB_HOST = (
     "SWITCHBOARD_E2E_GITHUB_HOST"  # an address of this machine that the boards reach; loopback on our own
 )
 MERGE_PATCH = {"content-type": "application/merge-patch+json"}
+HOPELESS = "3600s"  # longer than any test waits
 TIMINGS = {
     "pollInterval": "5s",
     "registrationTimeout": "20s",
@@ -100,11 +101,11 @@ class System:
 
     def _all_completed(self, ids: Sequence[int]) -> Callable[[], Awaitable[bool]]:
         async def holds() -> bool:
-            ledger = self.github.sim.ledger
-            if not all(ledger.job(job_id).status == "completed" for job_id in ids):
-                return False
             query = "SELECT count(*) AS rows FROM jobs WHERE job_id = ANY(%(ids)s) AND status = 'completed'"
-            return bool((await self.rows(query, ids=list(ids)))[0]["rows"] == len(ids))
+            if (await self.rows(query, ids=list(ids)))[0]["rows"] < len(ids):
+                return False
+            ledger = self.github.sim.ledger
+            return all(ledger.job(job_id).status == "completed" for job_id in ids)
 
         return holds
 
@@ -120,17 +121,17 @@ class System:
 
     async def iterations(self, count: int) -> None:
         """Wait until the controller has come round so many times more."""
-        async with httpx.AsyncClient(base_url=self.controller_url) as client:
 
-            async def so_far() -> int:
-                return int((await client.get("/ready")).raise_for_status().json()["iterations"])
+        async def so_far() -> int:
+            answer = await self.client.get(f"{self.controller_url}/ready")
+            return int(answer.raise_for_status().json()["iterations"])
 
-            wanted = await so_far() + count
+        wanted = await so_far() + count
 
-            async def reached() -> bool:
-                return await so_far() >= wanted
+        async def reached() -> bool:
+            return await so_far() >= wanted
 
-            await self.until(reached)
+        await self.until(reached)
 
     async def patch_node(self, name: str, patch: Json) -> None:
         """Change a node as its admin."""
@@ -164,8 +165,8 @@ async def a_system(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(client_of(cluster.kubeconfig))
         namespace = await stack.enter_async_context(_a_namespace(client))
-        token = await grant(client, namespace)
-        stack.push_async_callback(revoke, client, namespace)
+        token, wide = await grant(client, namespace)
+        stack.push_async_callback(revoke, client, wide)
         kubeconfig = with_token(cluster.kubeconfig, token, folder / "kubeconfig")
         world = a_github(SystemClock(), WEBHOOK_SECRET, os.environ.get(GITHUB_HOST, LOOPBACK))
         github = await stack.enter_async_context(world)
@@ -183,9 +184,11 @@ async def a_system(
         }
         database = await stack.enter_async_context(opened(database_url))
         receiver = await stack.enter_async_context(running("webhook", settings, environment, folder))
-        github.sim.webhook_url = f"{receiver}/webhook"
-        url = await stack.enter_async_context(running("controller", settings, environment, folder))
-        yield System(cluster, github, database, client, namespace, url, folder)
+        controller = await stack.enter_async_context(running("controller", settings, environment, folder))
+        await receiver.ready()
+        github.sim.webhook_url = f"{receiver.url}/webhook"
+        await controller.ready()
+        yield System(cluster, github, database, client, namespace, controller.url, folder)
 
 
 def _apps(github: GitHubWorld) -> Json:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from hack.cluster.client import Cluster
 from tests.e2e.nodes import nodes
-from tests.e2e.systems import Json, System, a_pool, a_system
+from tests.e2e.systems import HOPELESS, Json, System, a_pool, a_system
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
-HOPELESS = "3600s"
 
 
 async def test_cordoned_not_ready_and_wrongly_labelled_nodes_are_no_capacity(
@@ -89,8 +88,10 @@ async def test_a_dead_kubelet_fails_its_workers_and_what_had_not_begun_goes_else
         lost = await _runner_of(system, started)
         assert lost in first
         assert (await system.worker(str(lost)))["failure_info"]["node"] == "board-3"
-        page = await system.client.get(f"{system.controller_url}/workers/{lost}")
-        assert "board-3" in page.text
+        said = await system.client.get(f"{system.controller_url}/api/jobs/{started}/explain")
+        assert said.raise_for_status().json()["reason"] == "node_unreachable"
+        assert said.json()["detail"] == {"node": "board-3", "worker": lost}
+        assert "must be re-run on GitHub" in said.json()["next_step"]
 
 
 async def _runner_of(system: System, job_id: int) -> str | None:

@@ -1,15 +1,16 @@
 """Hundreds of boards and thousands of jobs on a real API server: kwok plays the boards' kubelets."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from hack.cluster.client import Cluster
 from tests.e2e.crowd import a_crowd
-from tests.e2e.history import recorded
+from tests.e2e.history import node_of, recorded
 from tests.e2e.nodes import nodes
-from tests.e2e.systems import Json, System, a_pool, a_system
+from tests.e2e.systems import HOPELESS, PATIENCE, System, a_pool, a_system
 from tests.worlds import ORGANIZATION_APP
 
 # The whole size where it is asked for, as `make e2e` does; else enough to go through every step many times at once.
@@ -18,6 +19,8 @@ BOARDS, JOBS = (500, 2_000) if FULL else (60, 240)
 ORGANIZATIONS = JOBS // 40
 BURSTS = 4
 MAX_WORKERS = 8  # of one organization
+# How long a busy machine takes to play hundreds of runners at once is not what is tested.
+PATIENT = dict.fromkeys(("registrationTimeout", "idleTimeout", "podPendingTimeout"), HOPELESS)
 ENTITY_LABEL = "riseproject.dev/entity"
 
 
@@ -34,7 +37,7 @@ async def test_bursts_of_jobs_finish_within_the_limits_and_leave_nothing_behind(
             database_url,
             tmp_path,
             pools=[a_pool("fleet", board="fleet")],
-            timings={"podDeleteGrace": "10s"},
+            timings={**PATIENT, "podDeleteGrace": "10s"},
             entities=entities,
             limits={"provisionConcurrency": 20},
         ) as system,
@@ -48,8 +51,8 @@ async def test_bursts_of_jobs_finish_within_the_limits_and_leave_nothing_behind(
                 ids += system.queue("fleet", jobs=JOBS // BURSTS // len(repos), seconds=0.5, repo=repo)
             await system.finished(ids)
         most = history.most(lambda pod: str(pod["metadata"]["labels"].get(ENTITY_LABEL, "")))
-        assert len(most) == ORGANIZATIONS
-        assert max(most.values()) <= MAX_WORKERS
+        assert (len(most), history.gaps) == (ORGANIZATIONS, 0)
+        assert max(most.values()) == MAX_WORKERS  # reached, and never exceeded
         assert {system.github.sim.ledger.job(job_id).conclusion for job_id in ids} == {"success"}
 
         async def nothing_left() -> bool:
@@ -58,23 +61,22 @@ async def test_bursts_of_jobs_finish_within_the_limits_and_leave_nothing_behind(
 
         await system.until(nothing_left)
         assert not system.github.sim.world.runners
-        # A connection may break under load before a runner was made; nothing else may go wrong.
-        failed = await system.rows("SELECT failure_reason FROM workers WHERE status <> 'completed'")
-        assert {row["failure_reason"] for row in failed} <= {"provision_failed"}
-        assert history.most(_node) == dict.fromkeys(history.most(_node), 1)
+        failed = "SELECT name, failure_reason, failure_info FROM workers WHERE status <> 'completed'"
+        assert await system.rows(failed) == []
+        assert set(history.most(node_of).values()) == {1}
 
 
 def _organizations(system: System) -> list[str]:
-    """As many organizations with a repository each; GitHub answers faster while nobody checks its answers."""
+    """As many organizations with a repository each; GitHub answers faster while nobody checks its answers.
+
+    It has patience with our receiver: how busy this machine is is not what is tested.
+    """
     sim = system.github.sim
     sim.validator = sim.webhook_validator = None
+    sim.behaviour.answer_within = timedelta(seconds=PATIENCE)
     repos = []
     for number in range(ORGANIZATIONS):
         sim.add_organization(f"org-{number}", ORGANIZATION_APP)
         repos.append(f"org-{number}/code")
         sim.add_repository(repos[-1])
     return repos
-
-
-def _node(pod: Json) -> str:
-    return str(pod["spec"].get("nodeName", ""))

@@ -1,26 +1,32 @@
 """A job from its webhook to a finished real pod, and many jobs on few boards."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
+from controller.simulators.github.ledger import JobTruth
+from controller.simulators.github.webhook_faults import WebhookRule
 from hack.cluster.client import Cluster
-from tests.e2e.history import node_of, recorded
-from tests.e2e.systems import Json, System, a_pool, a_system
+from tests.e2e.history import History, node_of, recorded
+from tests.e2e.nodes import boards_of
+from tests.e2e.systems import HOPELESS, Json, System, a_pool, a_system
 
 GRACE = {"podDeleteGrace": "5s"}
+NEVER = {"pollInterval": "1h"}  # what happens in time was not woken by the clock
+REGISTER = "actions/generate-runner-jitconfig-for-org"
 
 
-@pytest.fixture
-async def system(cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[System]:
-    pools = [a_pool("rv1")]
-    async with a_system(cluster, database_url, tmp_path, pools=pools, timings=GRACE) as system:
-        yield system
+async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(
+    cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    async with (
+        a_system(cluster, database_url, tmp_path, pools=[a_pool("rv1")], timings=GRACE) as system,
+        recorded(system) as history,
+    ):
+        await _follow_one_job(system, history)
 
 
-async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(system: System) -> None:
+async def _follow_one_job(system: System, history: History) -> None:
     (job_id,) = system.queue("rv1", seconds=3)
     found: list[Json] = []
 
@@ -48,25 +54,55 @@ async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(system:
     await system.until(all_gone)
     worker = await system.worker(pod["metadata"]["name"])
     assert (worker["status"], worker["node"]) == ("completed", pod["spec"]["nodeName"])
+    phases = [each["status"]["phase"] for kind, each in history.events if kind != "DELETED"]
+    assert list(dict.fromkeys(phases)) == ["Pending", "Running", "Succeeded"]
 
 
-async def test_ten_waiting_jobs_share_two_boards_and_the_watch_wakes_the_next(
+async def test_ten_waiting_jobs_share_two_boards_one_pod_each(
     cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
-    never = {"pollInterval": "1h"}  # what happens in time was not woken by the clock
-    pools = [a_pool("rv1")]
     async with (
-        a_system(cluster, database_url, tmp_path, pools=pools, timings=never) as system,
+        a_system(cluster, database_url, tmp_path, pools=[a_pool("rv1")], timings=NEVER) as system,
         recorded(system) as history,
     ):
         await system.finished(system.queue("rv1", jobs=10))
         assert sorted(history.most(node_of).values()) == [1, 1]
+        assert history.most(lambda pod: "all")["all"] == 2  # none waits in the cluster for a board
         assert len(history.created) == len(set(history.created)) == 10
 
         async def all_ended() -> bool:
             return await system.statuses("workers") == {"completed": 10}
 
         await system.until(all_ended)
+
+
+async def test_the_watch_alone_wakes_the_next_job_when_a_board_frees(
+    cluster: Cluster, database_url: str, tmp_path: Path
+) -> None:
+    """No webhook says that a job has ended; whatever else wakes the loop asks GitHub something, which is seen."""
+    (board, *_) = await boards_of(cluster, "rv1")
+    pools = [a_pool("rv1", nodeSelector={"kubernetes.io/hostname": board})]
+    timings = {**NEVER, "registrationTimeout": HOPELESS, "idleTimeout": HOPELESS}
+    async with a_system(cluster, database_url, tmp_path, pools=pools, timings=timings) as system:
+        sim = system.github.sim
+        sim.faults.webhooks.rules.append(WebhookRule("lose", action="completed", times=None))
+        ids = system.queue("rv1", jobs=4)
+
+        async def all_ran() -> bool:
+            return all(sim.ledger.job(job_id).status == "completed" for job_id in ids)
+
+        await system.until(all_ran)
+        assert await system.rows("SELECT 1 FROM events WHERE outcome = 'job_marked_completed'") == []
+        ran = sorted((sim.ledger.job(job_id) for job_id in ids), key=lambda job: str(job.started_at))
+        assert {REGISTER} in [_asked_between(system, *two) for two in pairwise(ran)]
+
+
+def _asked_between(system: System, before: JobTruth, after: JobTruth) -> set[str]:
+    """What GitHub was asked after one job had ended and until the next began."""
+    ended, began = before.completed_at, after.started_at
+    assert ended is not None
+    assert began is not None
+    return {each.operation for each in system.github.sim.requests if ended <= each.at <= began}
 
 
 async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothing(
@@ -92,3 +128,10 @@ async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothin
         assert history.most(node_of).total() <= 6
         ran = [system.github.sim.ledger.job(job_id).runner_name for job_id in ids]
         assert sorted(name for name in ran if name) == sorted(set(history.created))
+
+        async def nothing_orphaned() -> bool:
+            live = await system.rows("SELECT 1 FROM workers WHERE status IN ('pending', 'running')")
+            secrets = set(await system.runner_secrets())
+            return not live and not system.github.sim.world.runners and secrets <= set(await system.pods())
+
+        await system.until(nothing_orphaned)

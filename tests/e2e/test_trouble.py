@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
 import pytest_asyncio
 
 from controller.simulators.github.webhook_faults import WebhookRule
 from hack.cluster.client import Cluster
+from tests.e2e.history import node_of, recorded
 from tests.e2e.images import MISSING
+from tests.e2e.nodes import boards_of
 from tests.e2e.systems import Json, System, a_pool, a_system
 from tests.postgres import Databases
 
@@ -46,6 +47,17 @@ class Trouble:
 
         await self.system.until(holds)
         return await self.system.worker(name)
+
+    async def report(self, pool: str) -> Json:
+        """What was kept of the end of the pool's worker, once it was collected."""
+        info: Json = {}
+
+        async def collected() -> bool:
+            info.update((await self.ended(pool))["failure_info"] or {})
+            return bool(info.get("events"))
+
+        await self.system.until(collected)
+        return info
 
     async def pod(self, pool: str) -> Json | None:
         """The pod of the pool's worker."""
@@ -99,12 +111,7 @@ async def test_a_runner_that_never_registers_is_ended_by_the_deadline(trouble: T
     assert pod["metadata"]["annotations"]["riseproject.dev/ending-reason"] == "runner_never_registered"
     worker = await trouble.ended("silent")
     assert (worker["status"], worker["failure_reason"]) == ("failed", "runner_never_registered")
-
-    async def reported() -> bool:
-        return bool((await trouble.ended("silent"))["failure_info"].get("log_tail"))
-
-    await trouble.system.until(reported)
-    info = (await trouble.ended("silent"))["failure_info"]
+    info = await trouble.report("silent")
     assert "This runner stays silent" in info["log_tail"]
     assert "Started" in [event["reason"] for event in info["events"]]
 
@@ -113,8 +120,9 @@ async def test_a_runner_that_stays_idle_is_ended_by_the_deadline(trouble: Troubl
     pod = await trouble.killed_by_deadline("idle")
     assert pod["metadata"]["annotations"]["riseproject.dev/ending-reason"] == "runner_idle"
     assert (await trouble.ended("idle"))["failure_reason"] == "runner_idle"
-    log = await trouble.system.client.get(trouble.system.path("pods", trouble.workers["idle"], "log"))
-    assert "Listening for Jobs" in log.text
+    info = await trouble.report("idle")
+    assert "Listening for Jobs" in info["log_tail"]
+    assert "Started" in [event["reason"] for event in info["events"]]
 
 
 async def test_a_pod_whose_image_is_missing_is_ended_by_the_deadline(trouble: Trouble) -> None:
@@ -122,6 +130,7 @@ async def test_a_pod_whose_image_is_missing_is_ended_by_the_deadline(trouble: Tr
     assert pod["status"]["startTime"]
     worker = await trouble.ended("missing")
     assert (worker["status"], worker["failure_reason"]) == ("failed", "pod_stuck_pending")
+    assert MISSING in str((await trouble.report("missing"))["events"])
 
 
 async def test_a_pod_that_no_node_takes_is_deleted(trouble: Trouble) -> None:
@@ -138,8 +147,7 @@ async def test_a_busy_runner_is_left_alone_when_github_says_422(trouble: Trouble
     system = trouble.system
 
     async def refused() -> bool:
-        async with httpx.AsyncClient() as client:
-            text = (await client.get(f"{system.controller_url}/metrics")).text
+        text = (await system.client.get(f"{system.controller_url}/metrics")).text
         found = re.search(r"^switchboard_kills_refused_total (\d+)", text, re.MULTILINE)
         return found is not None and int(found[1]) > 0
 
@@ -153,5 +161,7 @@ async def test_a_busy_runner_is_left_alone_when_github_says_422(trouble: Trouble
 async def test_the_board_is_used_again(trouble: Trouble) -> None:
     for pool in ("silent", "idle", "missing", "busy"):
         await trouble.ended(pool)
-    ids = trouble.system.queue("idle", jobs=4)
-    await trouble.system.finished(ids)
+    (board,) = await boards_of(trouble.system.cluster, "bench")
+    async with recorded(trouble.system) as history:
+        await trouble.system.finished(trouble.system.queue("idle", jobs=4, seconds=5))
+        assert history.most(node_of)[board] == 4  # every slot that went wrong
