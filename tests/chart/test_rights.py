@@ -177,15 +177,15 @@ async def ready_for_pods(admin: httpx.AsyncClient) -> bool:
 async def withdrawn(gateway: KubernetesGateway) -> None:
     """A real API server takes the mark with which the slot was offered, and lets it go again."""
     await gateway.offer_slot("board-1")
-    await until(lambda: _is(gateway, 1, True))
+    await until(lambda: _is(gateway, 1, "prod"))
     await gateway.withdraw_slot("board-1")
-    await until(lambda: _is(gateway, 0, False))
+    await until(lambda: _is(gateway, 0, None))
 
 
-async def _is(gateway: KubernetesGateway, capacity: int, advertised: bool) -> bool:
+async def _is(gateway: KubernetesGateway, capacity: int, by: str | None) -> bool:
     view = gateway.nodes()
     node = getattr(view, "nodes", {}).get("board-1")
-    return node is not None and (node.capacity, node.advertised) == (capacity, advertised)
+    return node is not None and (node.capacity, node.advertised_by) == (capacity, by)
 
 
 async def allowed(controller: httpx.AsyncClient, verb: str, resource: str, namespace: str = RUNNERS) -> bool:
