@@ -74,6 +74,7 @@ async def installed(cluster: Cluster, database_url: str, tmp_path: Path) -> Asyn
             "install", RELEASE, str(CHART), *where, "--values", str(file), cluster=cluster.kubeconfig
         )
         assert code == 0, said
+        stack.push_async_callback(admin.delete, f"/api/v1/namespaces/{runners}")  # it outlives the release
         stack.callback(run, "uninstall", RELEASE, "--namespace", place, cluster=cluster.kubeconfig)
         more = {"kubernetes": {"namespace": runners}, "webhook": "pull"}
         settings = settings_for(github, database_url, [POOL], more).model_copy(
