@@ -1,6 +1,7 @@
 """What the objects make a cluster do: who runs, with which rights and secrets, where, and who may reach whom."""
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -349,6 +350,14 @@ def test_the_alerts_are_those_of_the_file_with_the_wait_that_was_asked_for() -> 
     assert "SwitchboardDeliveriesPulled" in alerts
     pulls = {"config": {"webhook": "pull"}}
     assert "SwitchboardDeliveriesPulled" not in {each["alert"] for each in alerts_of(render(on, pulls))}
+
+
+def test_every_alert_is_about_the_processes_of_the_release_alone() -> None:
+    on = {"metrics": {"prometheusRule": {"enabled": True}}}
+    for alert in alerts_of(render(on)):
+        matched = re.findall(r"switchboard_[a-z_]+(\{[^}]*\}|)", alert["expr"])
+        assert matched
+        assert all(each.startswith(f'{{namespace="{NAMESPACE}"') for each in matched), alert["expr"]
 
 
 def alerts_of(rendered: Rendered) -> list[Json]:
