@@ -41,9 +41,10 @@ chart-schema: setup ## write the chart's values.schema.json anew after a change 
 # The first of these that there is; `make CONTAINERS=podman image` to choose.
 CONTAINERS ?= $(firstword $(foreach tool,docker podman buildah,$(if $(shell command -v $(tool)),$(tool))))
 IMAGE ?= switchboard:dev
-image: ## the program's image, as IMAGE=repository:tag, with docker, podman or buildah
+PLATFORM ?= # such as linux/riscv64; empty: this machine's own
+image: ## the program's image, as IMAGE=repository:tag, with docker, podman or buildah; for PLATFORM=linux/riscv64
 	@test -n "$(CONTAINERS)" || { echo "docker, podman or buildah is needed to build an image" >&2; exit 1; }
-	$(CONTAINERS) build --file deploy/Dockerfile --tag $(IMAGE) .
+	$(CONTAINERS) build $(if $(PLATFORM),--platform $(PLATFORM) )--file deploy/Dockerfile --tag $(IMAGE) .
 
 e2e: setup ## the tests on a real cluster, at full size; the first time its programs are built (10 to 20 minutes)
 	SWITCHBOARD_E2E_FULL=1 $(BIN)/python -m hack.run_tests e2e

@@ -28,6 +28,7 @@ from controller.decide.checkup import (
 from controller.domain.checkup import ADVERTISING, RIGHTS, Finding, Level, fault, warn
 from controller.domain.jobs import Entity, EntityType
 from controller.domain.orders import PodOrder
+from controller.domain.schedules import Action
 from controller.errors import (
     ClusterError,
     ClusterForbidden,
@@ -75,7 +76,7 @@ async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
     secrets, private = len(settings.webhook_secrets), settings.file.web.private
     for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private):
         yield finding
-    for part in (_database(settings), _github(settings.file, world.clock), _cluster(settings, world)):
+    for part in (_database(settings), _github(settings, world.clock), _cluster(settings, world)):
         for finding in await part:
             yield finding
 
@@ -91,11 +92,12 @@ async def _database(settings: Settings) -> list[Finding]:
         return [fault("database", str(error), todo)]
 
 
-async def _github(file: File, clock: Clock) -> list[Finding]:
+async def _github(settings: Settings, clock: Clock) -> list[Finding]:
+    file = settings.file
     async with github_of(file, clock, Metrics(), Outside(clock), lambda attempt: None) as github:
         found = await _clock(github, file, clock)
         wrong = any(finding.level is Level.FAULT for finding in found)
-        parts = [_app(github, kind, app_id, file, clock, wrong) for kind, app_id in file.apps_by_type.items()]
+        parts = [_app(github, kind, settings, clock, clock_wrong=wrong) for kind in file.github.apps]
         return [*found, *(finding for some in await asyncio.gather(*parts) for finding in some)]
 
 
@@ -112,20 +114,39 @@ async def _clock(github: GitHubGateway, file: File, clock: Clock) -> list[Findin
 
 
 async def _app(
-    github: GitHubGateway, kind: EntityType, app_id: str, file: File, clock: Clock, clock_wrong: bool
+    github: GitHubGateway, kind: EntityType, settings: Settings, clock: Clock, *, clock_wrong: bool
 ) -> list[Finding]:
     found: list[Finding] = []
+    file = settings.file
+    configured = file.github.apps[kind]
+    app_id = configured.app_id
     try:
         app = await github.get_app(app_id)
         found += judge_app(kind, app)
-        found += judge_installations(kind, app, await github.list_installations(app_id))
+        found += judge_installations(kind, app, await github.list_installations(app_id), _dispatching(file))
         now, push = clock.now(), file.webhook is WebhookMode.PUSH
         deliveries = await github.list_deliveries(app_id, now - DELIVERIES_BACK)
-        last = None if deliveries or not push else await github.last_delivery(app_id)
+        last = None if deliveries else await github.last_delivery(app_id)
         found += judge_deliveries(app, deliveries, last, now, push=push)
     except GitHubError as error:
-        found.append(judge_refusal(kind, app_id, error, file.github.api_url, clock_wrong=clock_wrong))
+        refusal = judge_refusal(
+            kind,
+            app_id,
+            error,
+            file.github.api_url,
+            clock_wrong=clock_wrong,
+            key_file=configured.private_key_file.name,
+            namespace=settings.release.partition("/")[0] or "NAMESPACE",
+        )
+        found.append(refusal)
     return found
+
+
+def _dispatching(file: File) -> set[str]:
+    """The owners of workflows that schedules of the file start."""
+    entries = [each.as_domain() for each in file.schedules if each.enabled]
+    repos = [str(each.arguments["repo"]) for each in entries if each.action is Action.DISPATCH]
+    return {repo.partition("/")[0].lower() for repo in repos}
 
 
 async def _cluster(settings: Settings, world: World) -> list[Finding]:
@@ -137,30 +158,32 @@ async def _cluster(settings: Settings, world: World) -> list[Finding]:
         return [fault("cluster", mistake, todo) for mistake in error.mistakes]
     async with client:
         cluster = ClusterCheckup(client, place.namespace, place.resource)
-        rights = await _told("rbac", lambda: _rights(cluster, file))
-        pods = [await _try_pod(cluster, specimen(file, pool), place.namespace) for pool in file.pools]
-        boards = await _told("boards", lambda: _boards(cluster, file))
+        rights = await _told("rbac", lambda: _rights(cluster, settings))
+        pods = [await _try_pod(cluster, specimen(file, pool), settings) for pool in file.pools]
+        boards = await _told("boards", lambda: _boards(cluster, settings))
         seats = await _told("placement", lambda: _seats(cluster, settings))
     return [*rights, *pods, *boards, *seats]
 
 
-async def _rights(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
+async def _rights(cluster: ClusterCheckup, settings: Settings) -> Sequence[Finding]:
+    file = settings.file
     wanted = [*RIGHTS, ADVERTISING] if file.boards.advertise else list(RIGHTS)
     allowed = await asyncio.gather(*(cluster.may(right) for right in wanted))
-    return judge_rights(zip(wanted, allowed, strict=True), file.kubernetes.namespace)
+    return judge_rights(zip(wanted, allowed, strict=True), file.kubernetes.namespace, settings.release)
 
 
-async def _try_pod(cluster: ClusterCheckup, order: PodOrder, namespace: str) -> Finding:
+async def _try_pod(cluster: ClusterCheckup, order: PodOrder, settings: Settings) -> Finding:
+    refusal: ClusterError | None = None
     try:
         await cluster.try_pod(order)
     except ClusterError as error:
-        return judge_pod(order.pool, str(error), namespace)
-    return judge_pod(order.pool, None, namespace)
+        refusal = error
+    return judge_pod(order.pool, refusal, settings.file.kubernetes.namespace, settings.release)
 
 
-async def _boards(cluster: ClusterCheckup, file: File) -> Sequence[Finding]:
-    place = file.kubernetes
-    return judge_boards(await cluster.nodes(), file.catalogue.pools, place.board_label, place.resource)
+async def _boards(cluster: ClusterCheckup, settings: Settings) -> Sequence[Finding]:
+    place, pools = settings.file.kubernetes, settings.file.catalogue.pools
+    return judge_boards(await cluster.nodes(), pools, place.board_label, place.resource, settings.release)
 
 
 async def _seats(cluster: ClusterCheckup, settings: Settings) -> Sequence[Finding]:
@@ -173,7 +196,8 @@ async def _seats(cluster: ClusterCheckup, settings: Settings) -> Sequence[Findin
     except ClusterForbidden as error:
         todo = f"Let it list pods: `kubectl -n {namespace} create role NAME --verb=list --resource=pods`, and bind it."
         return [warn("placement", str(error), todo)]
-    return judge_seats(seats, await cluster.nodes(), settings.file.kubernetes.board_label)
+    label = settings.file.kubernetes.board_label
+    return judge_seats(seats, await cluster.nodes(), label, settings.release)
 
 
 async def _told(area: str, look: Callable[[], Awaitable[Sequence[Finding]]]) -> list[Finding]:

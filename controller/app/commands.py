@@ -58,7 +58,7 @@ async def withdraw_boards(settings: Settings, world: World | None = None) -> int
     async with cluster_of(settings.file, world or World(), lambda: None) as cluster:
         async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
             await cluster.nodes_synced()
-        names = await withdraw_slots(cluster)
+        names = await withdraw_slots(cluster, settings.file.instance)
     print("\n".join(f"withdrawn from {name}" for name in names) or "no board offers a slot of ours")
     return 0
 

@@ -1,6 +1,6 @@
 """What the doctor makes of what GitHub says of an App: its clock, permissions, installations and deliveries. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -12,12 +12,13 @@ from controller.errors import GitHubError, GitHubForbidden, GitHubNotFound
 
 RECENT = timedelta(hours=1)
 REMEMBERED = timedelta(days=3)  # how long GitHub keeps deliveries
-CLOCKS_APART = timedelta(seconds=60)  # further ahead, GitHub refuses what we sign
+CLOCKS_APART = timedelta(seconds=60)  # further ahead, GitHub refuses what we sign; behind, it expires early
 EVENT = "workflow_job"
 NEEDED = {
     EntityType.ORGANIZATION: {"organization_self_hosted_runners": "write", "actions": "read"},
     EntityType.USER: {"administration": "write", "actions": "read"},
 }
+DISPATCHING = {"actions": "write"}  # needed besides by schedules that start workflows
 RANKS = {"": 0, "read": 1, "write": 2, "admin": 3}
 
 
@@ -26,15 +27,24 @@ def judge_clock(theirs: datetime, ours: datetime) -> Finding:
     apart = ours - theirs
     if abs(apart) <= CLOCKS_APART:
         return ok("clock", "it goes with GitHub's")
-    way = "ahead of" if apart > timedelta() else "behind"
-    seen = f"it is {show_duration(abs(apart))} {way} GitHub's; GitHub refuses what is signed in its future"
+    ahead = apart > timedelta()
+    way = "ahead of" if ahead else "behind"
+    why = "GitHub refuses what is signed in its future" if ahead else "what we sign expires too early there"
+    seen = f"it is {show_duration(abs(apart))} {way} GitHub's; {why}"
     return fault("clock", seen, "Set it on this node: `timedatectl set-ntp true`, or `chronyc makestep`.")
 
 
 def judge_refusal(
-    kind: EntityType, app_id: str, error: GitHubError, api_url: str, *, clock_wrong: bool
+    kind: EntityType,
+    app_id: str,
+    error: GitHubError,
+    api_url: str,
+    *,
+    clock_wrong: bool,
+    key_file: str,
+    namespace: str,
 ) -> Finding:
-    """What keeps us from asking as an App."""
+    """What keeps us from asking as an App; `key_file` is the key's name in its Secret, in the release's namespace."""
     setting = f"github.apps.{kind.value}"
     page = f"{web_address(api_url)}/settings/apps"
     match error:
@@ -43,8 +53,8 @@ def judge_refusal(
         case GitHubForbidden():
             todo = (
                 f"`{setting}.privateKeyFile` must hold a key of App {app_id}: generate one on its page under {page}, "
-                "then put it into the Secret of `appKeys`, beside the other: `kubectl patch secret "
-                """switchboard-app-keys --type merge -p '{"data":{"FILE":"'$(base64 -w0 app.pem)'"}}'`."""
+                f"then put it into the Secret that the chart's `appKeys` names: `kubectl -n {namespace} patch secret "
+                f"""NAME --type merge -p '{{"data":{{"{key_file}":"'$(base64 -w0 app.pem)'"}}}}'`."""
             )
         case GitHubNotFound():
             todo = f"Correct `{setting}.appId`: {page} lists the Apps with their ids."
@@ -73,15 +83,19 @@ def judge_app(kind: EntityType, app: AppFacts) -> list[Finding]:
 
 
 def judge_installations(
-    kind: EntityType, app: AppFacts, installations: Sequence[InstallationFacts]
+    kind: EntityType,
+    app: AppFacts,
+    installations: Sequence[InstallationFacts],
+    dispatching: Collection[str] = (),
 ) -> list[Finding]:
-    """Where an App is installed, and what its owners have accepted."""
+    """Where an App is installed, and what its owners have accepted; `dispatching` are owners of scheduled workflows."""
     area, found = f"App {app.app_id}", []
     if not installations:
         todo = f"Install it on {app.page}/installations; jobs come only from there."
         return [warn(area, "it is installed nowhere", todo)]
     for each in installations:
         lacking = missing(NEEDED[kind], each.permissions)
+        starts = each.login.lower() in dispatching
         if each.kind != kind.value:
             todo = (
                 f"Install there the App for {each.kind} accounts; jobs of this one are refused as wrong_app."
@@ -93,6 +107,10 @@ def judge_installations(
         elif lacking:
             todo = f"An owner must accept the App's new permissions on {each.page}."
             found.append(fault(area, f"{each.login} has not granted {', '.join(lacking)}", todo))
+        elif starts and missing(DISPATCHING, each.permissions):
+            todo = f"Grant it on {app.page}/permissions; then an owner must accept it on {each.page}."
+            seen = f"a schedule starts a workflow of {each.login}, which needs actions: write"
+            found.append(fault(area, seen, todo))
     good = len(installations) - len(found)
     return [*found, ok(area, f"{good} of {len(installations)} installations can be used")]
 
@@ -119,7 +137,7 @@ def judge_deliveries(
     recent = [each for each in deliveries if now - each.delivered_at <= RECENT]
     arrived = {each.guid for each in recent if each.ok}  # a redelivery has the GUID of the first
     failed = [each for each in recent if each.guid not in arrived]
-    if not push:
+    if recent and not push:
         return [ok(area, f"{len(recent)} deliveries in the last {span}; they are pulled")]
     if failed:
         todo = f"{page} shows why: is the address right, and the secret the same?"
@@ -133,5 +151,6 @@ def judge_deliveries(
         todo = f"Nothing, if nobody queued a job; {page} lists what was sent."
         return [warn(area, f"GitHub sent nothing in the last {span}", todo)]
     # An installation alone causes a delivery, and so does every job: after three days of none the hook is suspect.
-    todo = f"Make the webhook active on {app.page}, with the address https://HOST/webhook; then queue a job."
+    address = "the address https://HOST/webhook" if push else "any https address that nobody serves"
+    todo = f"Make the webhook active on {app.page}, with {address}; then queue a job."
     return [fault(area, f"no recent deliveries: GitHub remembers none of {show_duration(REMEMBERED)}", todo)]

@@ -8,11 +8,18 @@ from collections.abc import Iterable, Sequence
 from controller.domain.checkup import DatabaseFacts, Finding, Right, Seat, fault, ok, warn
 from controller.domain.pools import Pool
 from controller.domain.sightings import Node
+from controller.errors import ClusterError, ClusterForbidden, ClusterNotFound, ClusterUnavailable
 
 OLDEST_POSTGRES = 140_000
 SHORT_TOKEN = 16
 POLICY = "PodSecurity"  # how the API server begins to say that a Pod Security level is violated
-UPGRADE = "helm upgrade RELEASE CHART --reuse-values --set"
+NO_RIGHT = "cannot create resource"  # how it says that it is our own rights that are missing
+
+
+def helm_upgrade(release: str) -> str:
+    """The command that changes a value of the release (namespace/name, or nothing where it is not known)."""
+    namespace, _, name = release.partition("/")
+    return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} --reuse-values --set"
 
 
 def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: bool) -> list[Finding]:
@@ -57,7 +64,7 @@ def judge_database(facts: DatabaseFacts) -> list[Finding]:
     return found
 
 
-def judge_rights(verdicts: Iterable[tuple[Right, bool]], namespace: str) -> list[Finding]:
+def judge_rights(verdicts: Iterable[tuple[Right, bool]], namespace: str, release: str) -> list[Finding]:
     """What the API server lets us do."""
     refused = [right for right, allowed in verdicts if not allowed]
     if not refused:
@@ -66,29 +73,56 @@ def judge_rights(verdicts: Iterable[tuple[Right, bool]], namespace: str) -> list
     for right in refused:
         role = "Role" if right.namespaced else "ClusterRole"
         where = f" in {namespace}" if right.namespaced else ""
-        place = f"-n {namespace} " if right.namespaced else ""
         todo = (
-            f"Add `{right.verb}` on `{str(right).partition(' ')[2]}` to the {role}: `{UPGRADE} rbac.create=true`, "
-            f"or `kubectl {place}edit {role.lower()}`."
+            f"Add `{right.verb}` on `{str(right).partition(' ')[2]}` to the {role}: "
+            f"`{helm_upgrade(release)} rbac.create=true`, or `{_edit_role(right, namespace, release)}`."
         )
         found.append(fault("rbac", f"may not {right}{where}", todo))
     return found
 
 
-def judge_pod(pool: str, refusal: str | None, namespace: str) -> Finding:
+def _edit_role(right: Right, namespace: str, release: str) -> str:
+    """The chart's names may be overridden, so its role is found by its labels."""
+    home, _, name = release.partition("/")
+    kubectl = f"kubectl -n {namespace}" if right.namespaced else "kubectl"
+    role = "role" if right.namespaced else "clusterrole"
+    if not name:
+        return f"{kubectl} edit {role} NAME"
+    # Cluster roles of releases of one name are told apart by the namespace, with which the chart begins their names.
+    ours = "" if right.namespaced else f" | grep /{home}-"
+    return f"{kubectl} edit {role} $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
+
+
+def judge_pod(pool: str, refusal: ClusterError | None, namespace: str, release: str) -> Finding:
     """Whether the API server would take a runner pod of a pool."""
     if refusal is None:
         return ok("pods", f"pool {pool}: the API server would take its runner pod")
-    todo = f"The refusal names the field: correct `pools[]` of {pool}."
-    if POLICY in refusal:
-        label = "pod-security.kubernetes.io/enforce=privileged"
-        todo = f"Runner pods are privileged: `kubectl label --overwrite namespace {namespace} {label}`."
+    match refusal:
+        case ClusterNotFound():
+            todo = (
+                f"There is no namespace {namespace}: `{helm_upgrade(release)} runnerNamespace.create=true`, "
+                f"or `kubectl create namespace {namespace}`."
+            )
+        case ClusterForbidden() if POLICY in str(refusal):
+            label = "pod-security.kubernetes.io/enforce=privileged"
+            todo = f"Runner pods are privileged: `kubectl label --overwrite namespace {namespace} {label}`."
+        case ClusterForbidden() if NO_RIGHT in str(refusal):
+            todo = f"Let it create pods in {namespace}: `{helm_upgrade(release)} rbac.create=true`."
+        case ClusterForbidden():
+            todo = f"A quota or another admission rule says no: `kubectl -n {namespace} describe quota`."
+        case ClusterUnavailable():
+            todo = "Check that the API server is reached: `kubectl get --raw /readyz`."
+        case _:
+            todo = f"The refusal names the field: correct `pools[]` of {pool}."
     return fault("pods", f"pool {pool}: {refusal}", todo)
 
 
-def judge_boards(nodes: Sequence[Node], pools: Sequence[Pool], label: str, resource: str) -> list[Finding]:
+def judge_boards(
+    nodes: Sequence[Node], pools: Sequence[Pool], label: str, resource: str, release: str
+) -> list[Finding]:
     """Whether every pool has boards, and every board a pool."""
     found: list[Finding] = []
+    offer = f"`{helm_upgrade(release)} config.boards.advertise=true`"
     for pool in pools:
         boards = [node for node in nodes if all(node.labels.get(k) == v for k, v in pool.selector.items())]
         offering = [node for node in boards if node.slots > 0]
@@ -99,7 +133,7 @@ def judge_boards(nodes: Sequence[Node], pools: Sequence[Pool], label: str, resou
             todo = f"Label a node: `kubectl label node NODE {wanted.replace(',', ' ')}`."
             found.append(fault(area, f"no node matches {wanted}", todo))
         elif not offering:
-            todo = f"Run the device plugin on them, or `{UPGRADE} config.boards.advertise=true`."
+            todo = f"Run the device plugin on them, or {offer}."
             found.append(fault(area, f"none of its {len(boards)} nodes offers {resource}", todo))
         elif not usable:
             todo = "See `kubectl get nodes`: they are not Ready, cordoned or unreachable."
@@ -108,7 +142,7 @@ def judge_boards(nodes: Sequence[Node], pools: Sequence[Pool], label: str, resou
             found.append(ok(area, f"{len(usable)} of {len(boards)} boards can be used"))
             idle = [node.name for node in boards if node.slots <= 0]
             if idle:
-                todo = f"Run the device plugin there, or `{UPGRADE} config.boards.advertise=true`."
+                todo = f"Run the device plugin there, or {offer}."
                 found.append(warn(area, f"{', '.join(sorted(idle))}: no {resource} offered", todo))
     found += _strays(nodes, pools, label)
     return found
@@ -125,14 +159,15 @@ def _strays(nodes: Sequence[Node], pools: Sequence[Pool], label: str) -> list[Fi
     ]
 
 
-def judge_seats(seats: Sequence[Seat], nodes: Sequence[Node], label: str) -> list[Finding]:
+def judge_seats(seats: Sequence[Seat], nodes: Sequence[Node], label: str, release: str) -> list[Finding]:
     """Whether our own pods keep off boards, where every job is root."""
     boards = {node.name for node in nodes if label in node.labels}
     shared = sorted(f"{seat.pod} runs on {seat.node}" for seat in seats if seat.node in boards)
     if not shared:
         return [ok("placement", "our own pods keep off boards")] if seats else []
     seen = f"{', '.join(shared)}, a board: a job can reach its credentials there"
+    keep_off = f"`{helm_upgrade(release)} keepOffBoards=true`"
     if any(node.ready and node.schedulable for node in nodes if node.name not in boards):
-        return [fault("placement", seen, f"Move it: `{UPGRADE} keepOffBoards=true`.")]
-    todo = f"Every node is a board. Add one without the label {label}, then `{UPGRADE} keepOffBoards=true`."
+        return [fault("placement", seen, f"Move it: {keep_off}.")]
+    todo = f"Every node is a board. Add one without the label {label}, then {keep_off}."
     return [warn("placement", seen, todo)]

@@ -73,7 +73,7 @@ class Node:
     slots: int  # allocatable of the extended resource
     taints: tuple[tuple[str, str, str], ...] = ()  # key, value, effect
     capacity: int = 0  # of the extended resource; the kubelet makes it allocatable
-    advertised: bool = False  # whether that capacity was written by us
+    advertised_by: str | None = None  # the installation that wrote that capacity, if one did
 
 
 @dataclass(frozen=True, slots=True)

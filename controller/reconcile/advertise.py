@@ -2,7 +2,7 @@
 
 import structlog
 
-from controller.decide.advertise import Slots, advertise_slots
+from controller.decide.advertise import Slots, advertise_slots, offered_by
 from controller.domain.sightings import Unknown
 from controller.errors import ClusterUnavailable
 from controller.ports import Cluster
@@ -18,6 +18,7 @@ class Advertise:
     def __init__(self, file: File, cluster: Cluster, beside: Beside) -> None:
         self._wanted = file.boards.advertise
         self._label = file.kubernetes.board_label
+        self._instance = file.instance
         self._cluster = cluster
         self._beside = beside
 
@@ -26,7 +27,7 @@ class Advertise:
         nodes = self._cluster.nodes()
         if not self._wanted or isinstance(nodes, Unknown):
             return
-        slots = advertise_slots(nodes, self._label)
+        slots = advertise_slots(nodes, self._label, self._instance)
         if slots.offer or slots.withdraw:
             self._beside.start("advertise boards", lambda: self._write(slots))
 
@@ -41,12 +42,12 @@ class Advertise:
         return False
 
 
-async def withdraw_slots(cluster: Cluster) -> list[str]:
-    """Take the slots off that were offered by us; the nodes' names."""
+async def withdraw_slots(cluster: Cluster, instance: str) -> tuple[str, ...]:
+    """Take the slots off that this installation has offered; the nodes' names."""
     nodes = cluster.nodes()
     if isinstance(nodes, Unknown):
         raise ClusterUnavailable(f"the nodes cannot be read: {nodes.why}")
-    names = sorted(node.name for node in nodes.nodes.values() if node.advertised)
+    names = offered_by(nodes, instance)
     for name in names:
         await cluster.withdraw_slot(name)
     return names

@@ -1,7 +1,11 @@
 """The page that creates the GitHub App, in a real browser: what it sends and shows is for the GitHub that was named."""
 
+import asyncio
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -64,6 +68,31 @@ async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
     manifest = json.loads(posted["manifest"][0])
     assert manifest["name"] == "our-boards"
     assert manifest["hook_attributes"]["url"] == "https://switchboard.example.org/webhook"
+
+
+@pytest.mark.parametrize("kind", ["organization", "user"])
+async def test_what_is_fetched_is_written_by_kind_and_for_oneself_alone(
+    page: Page, kind: str, tmp_path: Path
+) -> None:
+    await page.goto("/create.html")
+    asked = json.dumps({"github": "https://github.com", "state": "s", "kind": kind})
+    await page.evaluate("asked => sessionStorage.setItem('asked', asked)", asked)
+    await page.goto("/create.html?code=a1b2&state=s")
+    command = await page.locator("#command").inner_text()
+    answer = {"id": 7, "html_url": "https://github.com/apps/boards", "pem": "KEY", "webhook_secret": "HUSH"}
+    curl = tmp_path / "curl"  # says what GitHub would say
+    curl.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n", encoding="utf-8")
+    curl.chmod(0o755)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    shell = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", command, cwd=folder, env=shell, stdout=subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert said.decode() == "appId: 7\nInstall it: https://github.com/apps/boards/installations/new\n"
+    written = {file.name: (file.read_text(), oct(file.stat().st_mode & 0o777)) for file in folder.iterdir()}
+    assert written == {f"{kind}.pem": ("KEY", "0o600"), f"{kind}.webhook-secret": ("HUSH\n", "0o600")}
 
 
 async def test_a_code_that_this_window_did_not_ask_for_is_not_used(page: Page) -> None:

@@ -49,9 +49,9 @@ def values(*more: Mapping[str, Any]) -> str:
     return yaml.safe_dump(merged)
 
 
-def template(given: str) -> tuple[int, str]:
+def template(given: str, *more: str) -> tuple[int, str]:
     """Render the chart with these values."""
-    where = ["--namespace", NAMESPACE, "--kube-version", VERSION]
+    where = ["--namespace", NAMESPACE, "--kube-version", VERSION, *more]
     return run("template", RELEASE, str(CHART), *where, "--values", "-", given=given)
 
 

@@ -87,7 +87,7 @@ def test_its_steps_make_a_program_that_runs_from_nothing(tmp_path: Path) -> None
     shutil.copytree(ROOT / "controller", source / "controller", ignore=ignored)
     steps = [step.replace("\\\n", " ") for step in re.findall(r"^RUN ((?:.*\\\n)*.*)$", TEXT, re.MULTILINE)]
     assert len(steps) == 3
-    assert steps[0].startswith('if [ "${TARGETARCH}" = riscv64 ]')
+    assert steps[0].startswith('if [ "${TARGETARCH:-$(uname -m)}" = riscv64 ]')
     shell = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_INPUT": "1"}
     for step in steps[1:]:
         command = step.replace("/opt/", f"{tmp_path}/opt/")
@@ -109,13 +109,49 @@ def test_workflows_run_what_everyone_runs_and_may_do_no_more_than_they_need() ->
     for path in (ROOT / ".github" / "workflows").glob("*.yaml"):
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}, path.name
-        for job in workflow["jobs"].values():
+        for name, job in workflow["jobs"].items():
+            pushes = "ghcr.io" in str(job)
+            more = {"packages": "write"} if pushes else {}
+            assert job.get("permissions", {"contents": "read"}) == {"contents": "read", **more}, name
+            if "uses" in job:
+                assert job["uses"].startswith("./.github/workflows/")  # ours, so looked at here too
+                continue
             assert job["timeout-minutes"] > 0
             for step in job["steps"]:
                 # What comes from outside reaches a shell by the environment only.
                 assert "${{" not in step.get("run", ""), path.name
     ci = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
     assert {"run": ".ci/run"} in ci["jobs"]["test"]["steps"]
+
+
+def test_ci_has_what_real_boards_need() -> None:
+    """Root and Debian, or hack/cluster cannot run a kubelet, and with CI set that is a failure."""
+    ci = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
+    container = ci["jobs"]["test"]["container"]
+    assert "/debian:" in container["image"]
+    assert "--privileged" in container["options"]
+    assert "--user" not in container["options"]
+
+
+def test_nothing_is_released_that_did_not_pass_the_tests() -> None:
+    release = yaml.safe_load((ROOT / ".github/workflows/release.yaml").read_text(encoding="utf-8"))
+    assert release["jobs"]["test"]["uses"] == "./.github/workflows/ci.yaml"
+    assert (release["jobs"]["image"]["needs"], release["jobs"]["chart"]["needs"]) == ("test", "image")
+    ci = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8"))
+    assert "workflow_call" in ci[True]  # what YAML 1.1 makes of the key `on`
+
+
+@pytest.mark.parametrize("tool", ["docker", "podman", "buildah"])
+def test_an_image_is_built_for_the_processor_that_was_asked_for(tool: str) -> None:
+    build = f"{tool} build --platform linux/riscv64 --file deploy/Dockerfile --tag switchboard:dev ."
+    assert build in dry_make("image", f"CONTAINERS={tool}", "PLATFORM=linux/riscv64")
+    assert f"{tool} build --file deploy/Dockerfile" in dry_make("image", f"CONTAINERS={tool}")
+
+
+def dry_make(*arguments: str) -> str:
+    """What make would do."""
+    command = ["make", "--dry-run", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def test_the_release_is_for_every_processor_that_is_promised() -> None:

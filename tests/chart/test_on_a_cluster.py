@@ -15,9 +15,9 @@ from tests.chart.helm import (
     RELEASE,
     SCENARIOS,
     Json,
-    Rendered,
     run,
     scenario,
+    template,
     values,
 )
 from tests.chart.objects import PLACES, place_of, teach_monitoring
@@ -26,7 +26,9 @@ from tests.waiting import until
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 PLACE = "installed"  # where it is installed; in NAMESPACE it is only tried
-OWN = {"config": {"kubernetes": {"namespace": f"runners-{uuid.uuid4().hex[:8]}"}}}
+OWN_NAME = f"runners-{uuid.uuid4().hex[:8]}"
+OWN = {"config": {"kubernetes": {"namespace": OWN_NAME}}}
+RUNNERS = f"/api/v1/namespaces/{OWN_NAME}"
 OWN_LIST = f"app.kubernetes.io/instance={RELEASE}"
 
 
@@ -94,9 +96,34 @@ async def test_a_release_is_installed_changed_rolled_back_and_gone(
     assert await deployed(admin, "controller") == 1
     await until(lambda: has_pods(admin, {"controller", "webhook"}))
 
-    code, said = run("uninstall", RELEASE, "--namespace", PLACE, cluster=cluster.kubeconfig)
-    assert code == 0, said
+    helm.uninstall()
+    assert await namespace_stays(admin)  # the README has it deleted by hand
+    (await admin.delete(RUNNERS)).raise_for_status()
     await until(lambda: nothing_left(admin))
+
+
+async def test_no_change_of_values_takes_the_namespace_of_running_workers_away(
+    cluster: Cluster, admin: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    helm = Helm(cluster, tmp_path)
+    elsewhere = {"config": {"kubernetes": {"namespace": f"{OWN_NAME}-new"}}}
+    helm.run("install", values(OWN))
+    for given in (values(OWN, {"runnerNamespace": {"create": False}}), values(OWN), values(elsewhere)):
+        helm.run("upgrade", given)
+        assert await namespace_stays(admin)
+    code, said = run("rollback", RELEASE, "2", "--namespace", PLACE, cluster=cluster.kubeconfig)
+    assert code == 0, said
+    helm.uninstall()
+    for path in (RUNNERS, f"{RUNNERS}-new"):
+        assert await namespace_stays(admin, path)
+        (await admin.delete(path)).raise_for_status()
+    await until(lambda: nothing_left(admin))
+
+
+async def namespace_stays(admin: httpx.AsyncClient, path: str = RUNNERS) -> bool:
+    """Whether it is there and not on its way out."""
+    answer = await admin.get(path)
+    return answer.status_code == 200 and "deletionTimestamp" not in answer.json()["metadata"]
 
 
 class Helm:
@@ -105,6 +132,11 @@ class Helm:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._kubeconfig = cluster.kubeconfig
         self._file = folder / "values.yaml"
+
+    def uninstall(self) -> None:
+        """Take the release away; it must succeed."""
+        code, said = run("uninstall", RELEASE, "--namespace", PLACE, cluster=self._kubeconfig)
+        assert code == 0, said
 
     def run(self, command: str, given: str) -> None:
         """Install or upgrade; it must succeed."""
@@ -140,9 +172,14 @@ async def nothing_left(admin: httpx.AsyncClient) -> bool:
 
 
 async def test_objects_can_be_applied_without_helm(admin: httpx.AsyncClient) -> None:
-    """As Argo and Flux do: no object of the program needs another one to be there first but its namespace."""
-    kinds = {obj["kind"] for obj in Rendered(values()).objects}
-    assert kinds <= PLACES.keys()
-    for obj in Rendered(values({"runnerNamespace": {"create": False}})).objects:
-        if obj["metadata"].get("namespace") == NAMESPACE and obj["kind"] != "Pod":
+    """As the README says: no object needs another one to be there first but its namespace, and none acts by itself."""
+    advertises = {"runnerNamespace": {"create": False}, "config": {"boards": {"advertise": True}}}
+    code, text = template(values(advertises), "--no-hooks")
+    assert code == 0, text
+    objects = [obj for obj in yaml.safe_load_all(text) if obj]
+    assert {"Deployment", "Role", "ClusterRole"} <= {obj["kind"] for obj in objects} <= PLACES.keys()
+    # A hook that is applied is an object like any other: the doctor's pod, and the job that takes the slots off.
+    assert not [obj for obj in objects if obj["kind"] in ("Pod", "Job")]
+    for obj in objects:
+        if obj["metadata"].get("namespace") == NAMESPACE:
             assert (await dry_run(admin, obj)).status_code in (200, 201)

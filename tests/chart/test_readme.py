@@ -2,10 +2,13 @@
 
 import json
 import re
+import shlex
 import textwrap
 
 import yaml
 
+from controller.gateways.kubernetes.pod import instance_labels
+from controller.settings import parse_file
 from tests.chart.helm import CHART, ROOT, Rendered, run
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,6 +23,36 @@ def example() -> str:
 
 def test_the_values_of_the_installation_are_accepted() -> None:
     Rendered(example())
+
+
+def test_the_command_for_one_board_is_about_values_that_there_are() -> None:
+    block = README.partition("**One board on k3s**")[2].partition("\n\n**")[0]
+    (line,) = re.findall(r"^    helm upgrade --install ((?:.*\\\n)*.*)$", block, re.MULTILINE)
+    given = re.sub(r'"\$\(openssl rand .*?\)"', "0123abcd", line).replace("\\\n", " ")
+    name, chart, *flags = shlex.split(given.replace("charts/switchboard", str(CHART)))
+    code, text = run("template", name, chart, *flags, "--kube-version", "1.36.0")
+    assert code == 0, text
+    (settings,) = [
+        yaml.safe_load(each["data"]["switchboard.yaml"])
+        for each in yaml.safe_load_all(text)
+        if each and each["kind"] == "ConfigMap" and each["metadata"]["name"] == name
+    ]
+    mistakes: list[str] = []
+    assert parse_file(settings, mistakes) is not None, mistakes
+    (pool,) = settings["pools"]
+    assert pool["image"] == "registry.example/runner:1"
+    assert f"riseproject.dev/board={pool['name']}" in block
+
+
+def test_hooks_are_never_applied() -> None:
+    piped = re.findall(r"helm template[^`]*kubectl apply[^`]*", README)
+    assert piped
+    assert all("--no-hooks" in command for command in piped)
+
+
+def test_what_is_left_in_a_namespace_that_is_kept_has_the_label_by_which_it_is_deleted() -> None:
+    (key, value) = re.findall(r"delete pods,secrets -l (\S+)=(\w+)", README)[0]
+    assert instance_labels("prod")[key] == value  # of pods and of their Secrets
 
 
 def test_the_objects_in_commands_are_those_of_the_release() -> None:

@@ -1,5 +1,7 @@
 """What the objects make a cluster do: who runs, with which rights and secrets, where, and who may reach whom."""
 
+import base64
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,28 @@ import yaml
 
 from controller.cli import _parser
 from controller.domain.constants import SHUTDOWN_LIMIT
-from tests.chart.helm import NAMESPACE, RELEASE, SCENARIOS, Json, Rendered, env_of, render, rules_of, scenario
+from tests.chart.helm import (
+    NAMESPACE,
+    RELEASE,
+    SCENARIOS,
+    Json,
+    Rendered,
+    env_of,
+    refusal,
+    render,
+    rules_of,
+    scenario,
+)
 
 ONE_BOARD = next(path for path in SCENARIOS if path.stem == "one-board-values")
 PRODUCTION = next(path for path in SCENARIOS if path.stem == "production-values")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def secret(rendered: Rendered, name: str = "") -> dict[str, str]:
+    """What is in a Secret."""
+    data = rendered.one("Secret", name)["data"]
+    return {key: base64.b64decode(text).decode() for key, text in data.items()}
 
 
 def containers(rendered: Rendered) -> list[Json]:
@@ -134,7 +153,8 @@ def test_no_secret_is_written_into_anything_but_secrets() -> None:
     rendered = render({"secrets": marks, "appKeys": {"files": {"user.pem": "MARK-4"}}})
     others = [each for each in rendered.objects if each["kind"] != "Secret"]
     assert "MARK" not in yaml.safe_dump_all(others)
-    assert yaml.safe_dump_all(rendered.all("Secret")).count("MARK") == 4
+    held = {**secret(rendered, "-switchboard"), **secret(rendered, "-app-keys")}
+    assert "\n".join(held.values()).count("MARK") == 4
 
 
 def test_secrets_that_are_there_already_are_named_and_not_made() -> None:
@@ -194,6 +214,15 @@ def test_only_deliveries_are_reachable_from_outside_unless_pages_are_asked_for()
     (rule,) = render(ingress, {"ingress": {"pages": True}}).one("Ingress")["spec"]["rules"]
     assert [each["path"] for each in rule["http"]["paths"]] == ["/webhook", "/"]
     assert "Ingress" not in render().kinds()
+    pulls: Json = {"config": {"webhook": "pull"}, "ingress": {"pages": True}}
+    (rule,) = render(ingress, pulls).one("Ingress")["spec"]["rules"]
+    assert [each["path"] for each in rule["http"]["paths"]] == ["/"]
+
+
+def test_pages_are_not_published_for_want_of_deliveries() -> None:
+    ingress = {"ingress": {"enabled": True, "host": "example.org"}}
+    said = refusal(ingress, {"config": {"webhook": "pull"}})
+    assert "ingress.enabled: with config.webhook pull GitHub sends nothing here" in said
 
 
 def test_runner_pods_have_a_namespace_that_lets_them_in() -> None:
@@ -203,14 +232,13 @@ def test_runner_pods_have_a_namespace_that_lets_them_in() -> None:
     assert "Namespace" not in render({"runnerNamespace": {"create": False}}).kinds()
 
 
+def test_no_upgrade_rollback_or_uninstall_takes_the_running_jobs_away() -> None:
+    assert render().one("Namespace")["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
 def test_nodes_may_be_written_only_where_boards_are_advertised() -> None:
     assert ("patch", "nodes/status") not in rules_of(render(), "ClusterRole")
-    advertises = render({"config": {"boards": {"advertise": True}}})
-    assert ("patch", "nodes/status") in rules_of(advertises, "ClusterRole")
-    hooks = [each for each in advertises.objects if "annotations" in each["metadata"]]
-    assert {
-        each["kind"] for each in hooks if each["metadata"]["annotations"].get("helm.sh/hook") == "post-delete"
-    }
+    assert ("patch", "nodes/status") in rules_of(render(ADVERTISES), "ClusterRole")
     assert "Job" not in render().kinds()
 
 
@@ -227,8 +255,64 @@ def test_pages_may_be_closed_to_most_of_the_cluster_but_never_the_receiver() -> 
     split = render(closed)
     assert split.one("NetworkPolicy", "-controller")["spec"]["ingress"][0]["from"] == [{"podSelector": {}}]
     assert "from" not in split.one("NetworkPolicy", "-webhook")["spec"]["ingress"][0]
-    together = render(closed, {"mode": "all"})
-    assert "from" not in together.one("NetworkPolicy", "-controller")["spec"]["ingress"][0]
+    assert "networkPolicy.pagesFrom: with mode all" in refusal(closed, {"mode": "all"})
+    for mode in ("split", "all"):  # with pull nobody else needs to reach that port
+        pulls = render(closed, {"mode": mode, "config": {"webhook": "pull"}})
+        assert pulls.one("NetworkPolicy")["spec"]["ingress"][0]["from"] == [{"podSelector": {}}]
+    off: Json = {"mode": "all", "networkPolicy": {"enabled": False}}
+    assert "NetworkPolicy" not in render(closed, off).kinds()
+
+
+def test_rights_never_go_to_the_account_that_every_pod_has() -> None:
+    none: Json = {"serviceAccount": {"create": False}}
+    assert "serviceAccount.name: missing" in refusal(none)
+    named = render(none, {"serviceAccount": {"name": "mine"}})
+    subjects = [binding["subjects"][0]["name"] for binding in named.all("RoleBinding")]
+    assert set(subjects) == {"mine"}
+    assert "RoleBinding" not in render(none, {"rbac": {"create": False}}).kinds()
+
+
+ADVERTISES: Json = {"config": {"boards": {"advertise": True}}}
+
+
+def hooks_of(rendered: Rendered) -> dict[str, Json]:
+    """What comes when the release goes, by kind."""
+    hooks = [each for each in rendered.objects if "annotations" in each["metadata"]]
+    return {
+        each["kind"]: each
+        for each in hooks
+        if each["metadata"]["annotations"].get("helm.sh/hook") == "post-delete"
+    }
+
+
+def test_slots_are_withdrawn_with_an_account_and_rights_of_that_job_alone() -> None:
+    hooks = hooks_of(render(ADVERTISES))
+    assert hooks.keys() == {"ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding", "Job"}
+    account = hooks["Job"]["spec"]["template"]["spec"]["serviceAccountName"]
+    assert account == f"{RELEASE}-switchboard-withdraw"
+    assert account == hooks["ServiceAccount"]["metadata"]["name"]
+    assert account == hooks["ClusterRoleBinding"]["subjects"][0]["name"]
+
+
+@pytest.mark.parametrize(
+    ("creates", "kinds"),
+    [
+        ((True, False), {"ConfigMap", "ClusterRole", "ClusterRoleBinding", "Job"}),
+        ((False, False), {"ConfigMap", "Job"}),
+        ((False, True), set()),  # the account that was given rights by hand is gone by then
+    ],
+)
+def test_withdrawing_makes_no_role_or_account_that_the_values_do_not_allow(
+    creates: tuple[bool, bool], kinds: set[str]
+) -> None:
+    rbac, account = creates
+    given: Json = {"rbac": {"create": rbac}, "serviceAccount": {"create": account, "name": "mine"}}
+    hooks = hooks_of(render(ADVERTISES, given))
+    assert hooks.keys() == kinds
+    if "Job" in hooks:
+        assert hooks["Job"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    if "ClusterRoleBinding" in hooks:
+        assert hooks["ClusterRoleBinding"]["subjects"][0]["name"] == "mine"
 
 
 def test_every_pod_is_under_a_network_policy_and_the_database_talks_to_ours_only() -> None:
@@ -268,6 +352,14 @@ def test_the_alerts_are_those_of_the_file_with_the_wait_that_was_asked_for() -> 
     assert "SwitchboardDeliveriesPulled" not in {each["alert"] for each in alerts_of(render(on, pulls))}
 
 
+def test_every_alert_is_about_the_processes_of_the_release_alone() -> None:
+    on = {"metrics": {"prometheusRule": {"enabled": True}}}
+    for alert in alerts_of(render(on)):
+        matched = re.findall(r"switchboard_[a-z_]+(\{[^}]*\}|)", alert["expr"])
+        assert matched
+        assert all(each.startswith(f'{{namespace="{NAMESPACE}"') for each in matched), alert["expr"]
+
+
 def alerts_of(rendered: Rendered) -> list[Json]:
     found: list[Json] = rendered.one("PrometheusRule")["spec"]["groups"][0]["rules"]
     return found
@@ -299,8 +391,9 @@ def test_a_hobbyist_needs_one_pod_and_a_database() -> None:
     rendered = scenario(ONE_BOARD)
     pods = [each["kind"] for each in rendered.objects if each["kind"] in ("Deployment", "StatefulSet")]
     assert sorted(pods) == ["Deployment", "StatefulSet"]
-    url = rendered.one("Secret", "-switchboard")["stringData"]["DATABASE_URL"]
+    url = secret(rendered, "-switchboard")["DATABASE_URL"]
     service = rendered.one("Service", "-postgresql")["metadata"]["name"]
+    assert secret(rendered, "-postgresql") == {"password": "change1me"}
     assert url == f"postgresql://switchboard:change1me@{service}:5432/switchboard"
     assert "Ingress" not in rendered.kinds()
 

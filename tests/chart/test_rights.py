@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import yaml
 
+from controller.domain.checkup import ADVERTISING, RIGHTS, Right
 from controller.domain.jobs import Entity, EntityType
 from controller.domain.orders import PodOrder
 from controller.gateways.kubernetes.checkup import ClusterCheckup
@@ -18,7 +19,9 @@ from controller.gateways.kubernetes.connection import connect
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.kubernetes.pod import make_pod
 from controller.ports import Secret
+from controller.reconcile.advertise import withdraw_slots
 from controller.simulators.cluster import ClusterSimulator, Sleeper
+from controller.simulators.cluster.access import Rule
 from hack.cluster.client import Cluster
 from tests.chart.helm import CHART, NAMESPACE, render, rules_of, run, values
 from tests.clocks import ManualClock
@@ -109,6 +112,43 @@ async def test_what_is_granted_is_exactly_what_the_program_does(tmp_path: Path) 
     assert used_in(sim) == rules_of(rendered, "Role", RUNNERS) | rules_of(rendered, "ClusterRole")
 
 
+async def test_slots_are_withdrawn_with_exactly_the_rights_of_the_hook(tmp_path: Path) -> None:
+    (role,) = [each for each in render(ADVERTISE).all("ClusterRole") if "annotations" in each["metadata"]]
+    granted = {
+        (verb, resource) for rule in role["rules"] for verb in rule["verbs"] for resource in rule["resources"]
+    }
+    clock = ManualClock()
+    sim = ClusterSimulator(clock, random.Random(3), token="token")
+    sim.add_account("withdraw", "withdraw", [Rule((verb,), (resource,)) for verb, resource in granted])
+    sim.add_namespace(RUNNERS)
+    sim.add_board("board-1", {LABEL: "rv1"}, slots=0)
+    file = tmp_path / "kubeconfig"
+    async with serving(sim.app) as url, sim.running():
+        file.write_text(sim.kubeconfig(url), encoding="utf-8")
+        async with gateway_to(file, clock) as gateway:
+            await gateway.offer_slot("board-1")
+        sim.requests.clear()
+        file.write_text(sim.kubeconfig(url).replace("token: token", "token: withdraw"), encoding="utf-8")
+        async with gateway_to(file, clock) as gateway:
+            await asyncio.wait_for(gateway.nodes_synced(), 60)
+            assert await withdraw_slots(gateway, "prod") == ("board-1",)
+            # The gateway follows pods too, which are nothing to the hook and refused.
+            assert used_in(sim, 200) == granted
+
+
+def test_the_doctor_looks_for_exactly_the_rights_of_the_chart() -> None:
+    rendered = render(ADVERTISE)
+    looked_for = [*RIGHTS, ADVERTISING]
+    for kind, namespace, namespaced in (("Role", RUNNERS, True), ("ClusterRole", None, False)):
+        named = {pair(right) for right in looked_for if right.namespaced is namespaced}
+        assert named == rules_of(rendered, kind, namespace)
+
+
+def pair(right: Right) -> tuple[str, str]:
+    verb, _, resource = str(right).partition(" ")
+    return verb, resource
+
+
 async def test_in_its_own_namespace_only_the_doctor_looks_around(tmp_path: Path) -> None:
     sim = ClusterSimulator(ManualClock(), random.Random(3), token="token")
     sim.add_namespace(NAMESPACE)
@@ -120,11 +160,10 @@ async def test_in_its_own_namespace_only_the_doctor_looks_around(tmp_path: Path)
     assert used_in(sim) == rules_of(render(), "Role", NAMESPACE)
 
 
-def used_in(sim: ClusterSimulator) -> set[tuple[str, str]]:
-    """What was asked of the API server: verb and resource."""
-    return {
-        (verb, resource) for verb, _, resource in (each.operation.partition(" ") for each in sim.requests)
-    }
+def used_in(sim: ClusterSimulator, status: int | None = None) -> set[tuple[str, str]]:
+    """What was asked of the API server, or answered with this status: verb and resource."""
+    seen = [each for each in sim.requests if status in (None, each.status)]
+    return {(verb, resource) for verb, _, resource in (each.operation.partition(" ") for each in seen)}
 
 
 async def test_the_service_account_can_do_all_that_and_read_no_secret(
@@ -157,6 +196,7 @@ async def test_the_service_account_can_do_all_that_and_read_no_secret(
                 assert not await allowed(controller, "delete", "nodes", "")
         finally:
             await admin.delete("/api/v1/nodes/board-1")
+            await admin.delete(f"/api/v1/namespaces/{RUNNERS}")
             run("uninstall", release, "--namespace", NAMESPACE, "--no-hooks", cluster=cluster.kubeconfig)
 
 
@@ -177,15 +217,15 @@ async def ready_for_pods(admin: httpx.AsyncClient) -> bool:
 async def withdrawn(gateway: KubernetesGateway) -> None:
     """A real API server takes the mark with which the slot was offered, and lets it go again."""
     await gateway.offer_slot("board-1")
-    await until(lambda: _is(gateway, 1, True))
+    await until(lambda: _is(gateway, 1, "prod"))
     await gateway.withdraw_slot("board-1")
-    await until(lambda: _is(gateway, 0, False))
+    await until(lambda: _is(gateway, 0, None))
 
 
-async def _is(gateway: KubernetesGateway, capacity: int, advertised: bool) -> bool:
+async def _is(gateway: KubernetesGateway, capacity: int, by: str | None) -> bool:
     view = gateway.nodes()
     node = getattr(view, "nodes", {}).get("board-1")
-    return node is not None and (node.capacity, node.advertised) == (capacity, advertised)
+    return node is not None and (node.capacity, node.advertised_by) == (capacity, by)
 
 
 async def allowed(controller: httpx.AsyncClient, verb: str, resource: str, namespace: str = RUNNERS) -> bool:

@@ -12,7 +12,7 @@ import yaml
 from controller.cli import _parser
 from controller.telemetry.metrics import Metrics
 from hack.cluster.programs import program
-from tests.chart.helm import ROOT
+from tests.chart.helm import NAMESPACE, ROOT, render
 
 RULES = ROOT / "deploy" / "prometheus" / "rules.yaml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "switchboard.json"
@@ -139,9 +139,21 @@ def expected(name: str, at: str, raised: bool) -> dict[str, Any]:
     return {"expr": expression, "eval_time": at, "exp_samples": samples}
 
 
-def evaluate(check: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
+def test_with_the_chart_no_leader_elsewhere_hides_that_there_is_none_here(tmp_path: Path) -> None:
+    rule = render({"metrics": {"prometheusRule": {"enabled": True}}}).one("PrometheusRule")
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump(rule["spec"]), encoding="utf-8")
+    for namespace, raised in (("elsewhere", True), (NAMESPACE, False)):
+        leads = {"series": f'switchboard_leader{{namespace="{namespace}"}}', "values": "1+0x60"}
+        wanted = expected("SwitchboardNoLeader", "10m", raised)
+        check = {"interval": "1m", "input_series": [leads], "promql_expr_test": [wanted]}
+        done = evaluate(check, tmp_path, rules)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def evaluate(check: dict[str, Any], folder: Path, rules: Path = RULES) -> subprocess.CompletedProcess[str]:
     file = folder / "check.yaml"
-    content = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [check]}
+    content = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [check]}
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     command = [str(program("promtool")), "test", "rules", str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -9,7 +9,7 @@ import yaml
 
 from controller.settings import parse_file
 from hack.chart_schema import SCHEMA, comments, rendered
-from tests.chart.helm import CHART, SCENARIOS, refusal, run, scenario, template, values
+from tests.chart.helm import CHART, SCENARIOS, refusal, render, run, scenario, template, values
 
 TEMPLATES = "\n".join(
     path.read_text(encoding="utf-8") for path in CHART.rglob("templates/**/*") if path.is_file()
@@ -107,17 +107,29 @@ def leaves(tree: Any, place: str = "") -> set[str]:
     return {path for key, value in tree.items() for path in leaves(value, f"{place}.{key}")}
 
 
-def used(path: str) -> bool:
-    """Whether a template names the value, or hands the section around that holds it."""
-    section, _, name = path.rpartition(".")
-    direct = re.search(rf"\.Values\.{re.escape(path)}\b", TEMPLATES)
-    # controller and webhook are handed to `switchboard.placement`, which looks at their fields.
-    placed = section in ("controller", "webhook") and re.search(rf"with \.{name}\b|\s\.{name}\)", TEMPLATES)
-    return bool(direct or placed)
+# Sections that are handed around whole, so that no template names these values by their path.
+HANDED = ("controller", "webhook")
+MARKED: dict[str, Any] = {
+    "affinity": {"marker": {}},
+    "nodeSelector": {"marker": ""},
+    "tolerations": [{"key": "marker"}],
+    "priorityClassName": "marker",
+}
+
+
+@pytest.mark.parametrize("section", HANDED)
+@pytest.mark.parametrize("name", MARKED)
+def test_what_a_component_is_given_reaches_its_pods_and_not_the_others(section: str, name: str) -> None:
+    rendered = render({section: {name: MARKED[name]}})
+    marked = [each for each in HANDED if "marker" in yaml.safe_dump(rendered.pod(each)["spec"])]
+    assert marked == [section]
 
 
 def test_no_value_is_unused() -> None:
-    assert [path for path in sorted(leaves(yaml.safe_load(DEFAULTS)) - {"global"}) if not used(path)] == []
+    tried = {f"{section}.{name}" for section in HANDED for name in MARKED}
+    wanted = leaves(yaml.safe_load(DEFAULTS)) - {"global"} - tried
+    named = {path for path in wanted if re.search(rf"\.Values\.{re.escape(path)}\b", TEMPLATES)}
+    assert wanted - named == set()
 
 
 def test_no_template_uses_a_value_that_is_not_there() -> None:

@@ -85,12 +85,13 @@ async def a_release(
     pools: Sequence[Json],
     name: str = "switchboard",
     namespace: str = "",
+    runners: str = "",
     **config: Any,
 ) -> AsyncIterator[Release]:
     """Everything that a release needs, ready to be installed; `programs` are folders by image tag."""
     mark = uuid.uuid4().hex[:8]
     namespace = namespace or f"release-{mark}"
-    runners = f"runners-{mark}"
+    runners = runners or f"runners-{mark}"
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(client_of(cluster.kubeconfig))
         github = await stack.enter_async_context(a_github(SystemClock(), WEBHOOK_SECRET))

@@ -23,6 +23,7 @@ from tests.e2e.systems import MERGE_PATCH, System, a_pool
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NAME = "switchboard"  # of release and namespace, as in the README
+RUNNERS = "switchboard-runners"
 BOARDS = ("bare-1", "bare-2")
 LOOK = 0.5
 
@@ -41,6 +42,7 @@ async def test_after_the_uninstallation_of_the_readme_nothing_is_left(
             pools=[a_pool("bare", board="bare")],
             name=NAME,
             namespace=NAME,
+            runners=RUNNERS,
             boards={"advertise": True},
         ) as release,
         recorded(release.system) as history,
@@ -127,7 +129,7 @@ async def pause_and_wait(release: Release) -> None:
     """The sentence before the commands."""
     sentence = section().partition("\n\n")[0]
     assert "`POST /api/pools/NAME/pause`" in sentence
-    assert "wait until `/workers` shows none that runs" in sentence
+    assert "wait until `/workers` shows none pending or running" in sentence
     headers = {"authorization": f"Bearer {ADMIN_TOKEN}"}
     async with httpx.AsyncClient(base_url=release.controller_url, headers=headers) as client:
         (await client.post("/api/pools/bare/pause")).raise_for_status()
@@ -158,9 +160,11 @@ async def obey(release: Release, line: str) -> None:
         assert code == 0, said
         return
     assert [program, *arguments[:2]] == ["kubectl", "delete", "namespace"], line
-    path = f"/api/v1/namespaces/{arguments[2]}"
-    (await release.system.client.delete(path)).raise_for_status()
-    for name in (arguments[2], release.system.namespace):
+    names = arguments[2:]
+    assert names == [release.namespace, release.system.namespace]
+    for name in names:
+        (await release.system.client.delete(f"/api/v1/namespaces/{name}")).raise_for_status()
+    for name in names:
         await release.system.until(lambda name=name: _is_gone(release.system, name))  # type: ignore[misc]
 
 

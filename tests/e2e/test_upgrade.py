@@ -15,8 +15,8 @@ from tests.e2e.systems import a_pool
 
 POOLS = [a_pool("rv1"), a_pool("bench", board="bench")]
 BENCH, SLOTS = 4, 6  # of the board that takes several jobs at once, and of all
-# Seconds: some jobs are there before a change of programs and mostly outlast it, others come meanwhile.
-LONG, SHORT, PAUSE = 40.0, 2.0, 3.0
+# Seconds: some jobs are there before a change of programs and outlast it, others come meanwhile.
+LONG, SHORT, PAUSE = 120.0, 2.0, 3.0
 MORE = 6
 
 
@@ -53,8 +53,8 @@ async def test_no_job_is_lost_on_the_way_to_this_program_and_back(
 
 
 async def while_jobs_run(release: Release, change: Coroutine[None, None, None]) -> list[int]:
-    """Change the program while jobs run and others come and go; their ids."""
-    system = release.system
+    """Change the program while jobs run and others come and go, until another one leads; their ids."""
+    system, led = release.system, len(release.leaders())
     ids = system.queue("bench", jobs=BENCH, seconds=LONG)
 
     async def all_run() -> bool:
@@ -67,6 +67,13 @@ async def while_jobs_run(release: Release, change: Coroutine[None, None, None]) 
         ids += system.queue("rv1", seconds=SHORT)
         await asyncio.wait([task], timeout=PAUSE)
     await task
+
+    async def taken_over() -> bool:
+        return len(release.leaders()) > led
+
+    await system.until(taken_over)
+    # Or nothing was shown of jobs that both programs look after.
+    assert "in_progress" in {system.github.sim.ledger.job(job_id).status for job_id in ids[:BENCH]}
     return ids
 
 

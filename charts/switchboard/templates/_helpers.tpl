@@ -261,11 +261,13 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{- /* Egress to DNS and to the ports that the program needs. */}}
+{{- /* Egress to DNS (5353 is where OpenShift's pods listen) and to the ports that the program needs. */}}
 {{- define "switchboard.egress" -}}
 - ports:
-    - {protocol: UDP, port: 53}
-    - {protocol: TCP, port: 53}
+    {{- range list 53 5353 }}
+    - {protocol: UDP, port: {{ . }}}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
 - ports:
     {{- range .Values.networkPolicy.egressPorts }}
     - {protocol: TCP, port: {{ . }}}
@@ -304,6 +306,15 @@ imagePullSecrets:
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- $wrong = append $wrong "ingress.host: missing. Give --set ingress.host=switchboard.example.org" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.pages) (not (include "switchboard.receives" .)) -}}
+{{- $wrong = append $wrong "ingress.enabled: with config.webhook pull GitHub sends nothing here, so only pages could be published. Give --set ingress.enabled=false, or --set ingress.pages=true" -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled .Values.networkPolicy.pagesFrom (eq .Values.mode "all") (include "switchboard.receives" .) -}}
+{{- $wrong = append $wrong "networkPolicy.pagesFrom: with mode all the receiver shares the port of the pages, and GitHub would be shut out. Give --set mode=split, or take pagesFrom out" -}}
+{{- end -}}
+{{- if and .Values.rbac.create (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- $wrong = append $wrong "serviceAccount.name: missing; the rights would go to the namespace's default account, so to every pod there. Give --set serviceAccount.name=NAME, or --set serviceAccount.create=true" -}}
 {{- end -}}
 {{- if and .Values.runnerNamespace.create (eq (include "switchboard.runnerNamespace" .) .Release.Namespace) -}}
 {{- $wrong = append $wrong "runnerNamespace.create: runner pods go into the release's own namespace, which is there already. Give --set runnerNamespace.create=false, or another config.kubernetes.namespace" -}}

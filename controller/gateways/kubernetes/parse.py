@@ -71,7 +71,7 @@ def parse_node(raw: Raw, resource: str) -> Node:
         slots=parse_count(_map(status, "allocatable").get(resource)),
         taints=taints,
         capacity=parse_count(_map(status, "capacity").get(resource)),
-        advertised=ADVERTISED in _map(metadata, "annotations"),
+        advertised_by=_map(metadata, "annotations").get(ADVERTISED),
     )
 
 

@@ -92,3 +92,16 @@ async def test_all_that_was_offered_is_withdrawn_on_request(database_url: str, t
         assert offered(system) == {"bare": (None, None), "rv1-1": ("1", "1")}
         marks = [ADVERTISED in node["metadata"].get("annotations", {}) for node in system.cluster.nodes()]
         assert not any(marks)
+
+
+async def test_what_another_installation_offers_stays(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={}, advertise=True) as system:
+        for name in ("ours", "theirs"):
+            system.cluster.add_board(name, {BOARD_LABEL: "rv1"}, slots=0)
+        await system.turn()
+        change(system, "theirs", annotations={ADVERTISED: "staging"})
+        await system.turn()
+        world = World(system.clock, kubeconfig=tmp_path / "kubeconfig")
+        assert await withdraw_boards(system.settings, world) == 0
+        await system.settle()
+        assert offered(system) == {"ours": (None, None), "theirs": ("1", "1")}

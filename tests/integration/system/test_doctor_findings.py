@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.domain.checkup import RIGHTS
 from controller.ports import Secret
+from controller.settings import WebhookMode
+from controller.settings.schedules import ScheduleEntry
 from tests.clocks import ManualClock
 from tests.integration.system.test_doctor import Visit, grant, visit
 from tests.systems import BOARD_LABEL, IMAGE, System, a_pool, a_system
@@ -90,6 +92,27 @@ async def nothing_was_delivered(system: System, folder: Path) -> Changes:
     return {}
 
 
+async def nothing_was_sent_to_be_pulled(system: System, folder: Path) -> Changes:
+    await nothing_was_delivered(system, folder)  # so it is with a webhook that is not active
+    return {"file": system.file.model_copy(update={"webhook": WebhookMode.PULL})}
+
+
+async def the_runners_have_no_namespace(system: System, folder: Path) -> Changes:
+    kubernetes = system.file.kubernetes.model_copy(update={"namespace": "nowhere"})
+    return {"file": system.file.model_copy(update={"kubernetes": kubernetes})}
+
+
+async def a_workflow_may_not_be_started(system: System, folder: Path) -> Changes:
+    (acme,) = [
+        each for each in system.github.sim.world.installations.values() if each.account.login == "acme"
+    ]
+    acme.permissions = {**acme.permissions, "actions": "read"}
+    arguments = {"repo": "acme/widgets", "workflow": "nightly.yml", "ref": "main"}
+    entry = {"name": "nightly", "type": "cron", "spec": "@daily", "action": "dispatch", "with": arguments}
+    schedules = [ScheduleEntry.model_validate(entry)]
+    return {"file": system.file.model_copy(update={"schedules": schedules})}
+
+
 async def the_controller_shares_a_board(system: System, folder: Path) -> Changes:
     system.cluster.add_namespace(NAMESPACE)
     labels = {"app.kubernetes.io/instance": RELEASE, "app.kubernetes.io/component": "controller"}
@@ -119,7 +142,7 @@ CASES = [
     Case(
         the_key_is_another_one,
         "App 111: get_app: GitHub answered 401",
-        "kubectl patch secret switchboard-app-keys",
+        "kubectl -n NAMESPACE patch secret NAME",
     ),
     Case(our_clock_is_five_minutes_ahead, "clock: it is 5m ahead of GitHub's", "timedatectl", faults=3),
     Case(our_clock_is_five_minutes_behind, "clock: it is 5m behind GitHub's", "timedatectl set-ntp true"),
@@ -128,6 +151,9 @@ CASES = [
     Case(no_node_has_the_label, "no node matches", "kubectl label node NODE riseproject.dev/board=rv1"),
     Case(the_nodes_lack_the_resource, "none of its 1 nodes offers", "--set config.boards.advertise=true"),
     Case(nothing_was_delivered, "App 111: no recent deliveries", f"active on {APP_PAGE}"),
+    Case(nothing_was_sent_to_be_pulled, "App 111: no recent deliveries", "any https address"),
+    Case(the_runners_have_no_namespace, "pods: pool rv1", "kubectl create namespace nowhere"),
+    Case(a_workflow_may_not_be_started, "acme, which needs actions: write", f"{APP_PAGE}/permissions"),
     Case(the_controller_shares_a_board, "controller-1 runs on rv1-1", "--set keepOffBoards=true"),
 ]
 

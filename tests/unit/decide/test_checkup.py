@@ -15,6 +15,7 @@ from controller.decide.app_checkup import (
     web_address,
 )
 from controller.decide.checkup import (
+    helm_upgrade,
     judge_boards,
     judge_database,
     judge_pod,
@@ -29,15 +30,26 @@ from controller.domain.checkup import (
     Finding,
     InstallationFacts,
     Level,
+    Right,
     Seat,
 )
 from controller.domain.jobs import EntityType
 from controller.domain.pools import Pool
 from controller.domain.sightings import DeliverySighting, Node
-from controller.errors import GitHubForbidden, GitHubNotFound, GitHubUnavailable
+from controller.errors import (
+    ClusterError,
+    ClusterForbidden,
+    ClusterNotFound,
+    ClusterRefused,
+    ClusterUnavailable,
+    GitHubForbidden,
+    GitHubNotFound,
+    GitHubUnavailable,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LABEL, RESOURCE = "riseproject.dev/board", "riseproject.com/runner"
+RELEASE = "here/boards"
 ORGANIZATION = EntityType.ORGANIZATION
 FULL = {"organization_self_hosted_runners": "write", "administration": "write", "actions": "read"}
 
@@ -134,7 +146,8 @@ def a_delivery(number: int, *, ok: bool, minutes: float = 1, guid: str | None = 
         ([a_delivery(1, ok=False, minutes=60)], True, Level.FAULT),
         ([a_delivery(1, ok=False, minutes=61)], True, Level.WARN),
         ([], True, Level.FAULT),
-        ([], False, Level.OK),
+        ([a_delivery(1, ok=False, minutes=61)], False, Level.WARN),
+        ([], False, Level.FAULT),
     ],
 )
 def test_deliveries(deliveries: list[DeliverySighting], push: bool, level: Level) -> None:
@@ -150,8 +163,17 @@ def test_deliveries(deliveries: list[DeliverySighting], push: bool, level: Level
         (timedelta(days=3, seconds=1), Level.FAULT),
     ],
 )
-def test_a_quiet_hour_is_no_fault_but_three_quiet_days_are(ago: timedelta, level: Level) -> None:
-    assert worst(judge_deliveries(AppFacts("111", "app"), [], NOW - ago, NOW, push=True)) is level
+@pytest.mark.parametrize("push", [True, False])
+def test_a_quiet_hour_is_no_fault_but_three_quiet_days_are(ago: timedelta, level: Level, push: bool) -> None:
+    assert worst(judge_deliveries(AppFacts("111", "app"), [], NOW - ago, NOW, push=push)) is level
+
+
+@pytest.mark.parametrize(("granted", "level"), [("read", Level.FAULT), ("write", Level.OK)])
+def test_who_has_a_workflow_started_by_schedule_must_let_it_be_started(granted: str, level: Level) -> None:
+    facts = InstallationFacts(1, "Acme", "Organization", None, {**FULL, "actions": granted})
+    app = AppFacts("111", "app")
+    assert worst(judge_installations(ORGANIZATION, app, [facts], {"acme"})) is level
+    assert worst(judge_installations(ORGANIZATION, app, [facts], {"jane"})) is Level.OK
 
 
 @pytest.mark.parametrize(
@@ -163,9 +185,18 @@ def test_clocks(seconds: int, level: Level) -> None:
 
 
 @pytest.mark.parametrize(
+    ("minutes", "why"), [(5, "refuses what is signed in its future"), (-5, "expires too early there")]
+)
+def test_a_wrong_clock_is_told_what_comes_of_it(minutes: int, why: str) -> None:
+    assert judge_clock(NOW, NOW + timedelta(minutes=minutes)).seen.endswith(why)
+
+
+@pytest.mark.parametrize(
     ("error", "clock_wrong", "todo"),
     [
         (GitHubForbidden("401"), False, "privateKeyFile"),
+        (GitHubForbidden("401"), False, "`kubectl -n here patch secret NAME --type merge"),
+        (GitHubForbidden("401"), False, """-p '{"data":{"org.pem":"'$(base64 -w0 app.pem)'"}}'`"""),
         (GitHubForbidden("401"), True, "Set the clock first"),
         (GitHubNotFound("404"), False, "appId"),
         (GitHubUnavailable("no answer"), False, "curl -I"),
@@ -173,7 +204,8 @@ def test_clocks(seconds: int, level: Level) -> None:
 )
 def test_what_keeps_us_from_being_an_app_is_told_apart(error: Any, clock_wrong: bool, todo: str) -> None:
     api = "https://api.github.com"
-    assert todo in judge_refusal(ORGANIZATION, "111", error, api, clock_wrong=clock_wrong).todo
+    place: Any = {"key_file": "org.pem", "namespace": "here"}
+    assert todo in judge_refusal(ORGANIZATION, "111", error, api, clock_wrong=clock_wrong, **place).todo
 
 
 @pytest.mark.parametrize(
@@ -189,13 +221,58 @@ def test_every_kind_of_github_has_its_pages(api: str, pages: str) -> None:
 
 
 def test_every_right_that_is_refused_has_its_line() -> None:
-    assert worst(judge_rights([(right, True) for right in RIGHTS], "default")) is Level.OK
-    assert len(judge_rights([(right, False) for right in RIGHTS], "default")) == len(RIGHTS)
+    assert worst(judge_rights([(right, True) for right in RIGHTS], "default", RELEASE)) is Level.OK
+    assert len(judge_rights([(right, False) for right in RIGHTS], "default", RELEASE)) == len(RIGHTS)
 
 
-def test_pods() -> None:
-    assert judge_pod("rv1", None, "runners").level is Level.OK
-    assert worst([judge_pod("rv1", "422 Invalid", "runners")]) is Level.FAULT
+OF_RELEASE = "-l app.kubernetes.io/instance=boards -o name"
+
+
+@pytest.mark.parametrize(
+    ("right", "release", "todo"),
+    [
+        (Right("list", "events"), "", "`kubectl -n runners edit role NAME`"),
+        (
+            Right("list", "events"),
+            "here/boards",
+            f"`kubectl -n runners edit role $(kubectl -n runners get role {OF_RELEASE})`",
+        ),
+        (
+            Right("list", "nodes", namespaced=False),
+            "here/boards",
+            f"`kubectl edit clusterrole $(kubectl get clusterrole {OF_RELEASE} | grep /here-)`",
+        ),
+    ],
+)
+def test_the_role_that_lacks_a_right_is_found_by_its_release(right: Right, release: str, todo: str) -> None:
+    (finding,) = judge_rights([(right, False)], "runners", release)
+    assert todo in finding.todo
+
+
+def test_helm_is_told_the_release_where_it_is_known() -> None:
+    assert helm_upgrade(RELEASE) == "helm upgrade boards CHART -n here --reuse-values --set"
+    assert helm_upgrade("") == "helm upgrade RELEASE CHART -n NAMESPACE --reuse-values --set"
+
+
+def test_a_pod_that_would_be_taken_is_in_order() -> None:
+    assert judge_pod("rv1", None, "runners", RELEASE).level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("refusal", "todo"),
+    [
+        (ClusterRefused("422 Invalid"), "correct `pools[]` of rv1"),
+        (ClusterNotFound("404 NotFound: namespaces not found"), "kubectl create namespace runners"),
+        (ClusterForbidden("403: violates PodSecurity"), "kubectl label --overwrite namespace runners"),
+        (ClusterForbidden('403: User "x" cannot create resource "pods"'), "rbac.create=true"),
+        (ClusterForbidden("403: exceeded quota: small"), "kubectl -n runners describe quota"),
+        (ClusterUnavailable("no answer in time"), "kubectl get --raw /readyz"),
+    ],
+)
+def test_a_pod_that_would_be_refused_is_told_why(refusal: ClusterError, todo: str) -> None:
+    finding = judge_pod("rv1", refusal, "runners", RELEASE)
+    assert worst([finding]) is Level.FAULT
+    assert todo in finding.todo
 
 
 def a_board(name: str, board: str, **changes: Any) -> Node:
@@ -220,7 +297,7 @@ def a_board(name: str, board: str, **changes: Any) -> Node:
 )
 def test_boards(nodes: list[Node], level: Level) -> None:
     pools = [Pool("rv1", "rv1", (("rv1",),), "image", {LABEL: "rv1"})]
-    assert worst(judge_boards(nodes, pools, LABEL, RESOURCE)) is level
+    assert worst(judge_boards(nodes, pools, LABEL, RESOURCE, RELEASE)) is level
 
 
 @pytest.mark.parametrize(
@@ -236,8 +313,8 @@ def test_boards(nodes: list[Node], level: Level) -> None:
 def test_our_own_pods_belong_off_boards_wherever_there_is_another_node(
     nodes: list[Node], level: Level
 ) -> None:
-    assert worst(judge_seats([Seat("controller-1", "one")], nodes, LABEL)) is level
+    assert worst(judge_seats([Seat("controller-1", "one")], nodes, LABEL, RELEASE)) is level
 
 
 def test_without_pods_of_ours_nothing_is_said_of_their_place() -> None:
-    assert judge_seats([], [a_board("one", "rv1")], LABEL) == []
+    assert judge_seats([], [a_board("one", "rv1")], LABEL, RELEASE) == []
