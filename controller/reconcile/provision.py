@@ -160,6 +160,7 @@ class Provisioner:
             if not removed and isinstance(error, ClusterUnavailable):
                 log.warning("provision.left_open", worker=name, error=str(error))
                 return  # OrphanSweep finds its pod, or undoes what there is
+            await self._remove_secret(name)
             raise
         self._stage("pod", now, self._clock.now())
         await self._workers.note_pod(name, created.resource_version, epoch, self._clock.now())
@@ -181,6 +182,13 @@ class Provisioner:
             log.info("provision.runner_left", worker=ordered.name, error=str(error))
             return False
         return True
+
+    async def _remove_secret(self, name: str) -> None:
+        """Best effort: what stays behind is swept."""
+        try:
+            await self._cluster.delete_secret(name)
+        except ClusterError as error:
+            log.info("provision.secret_left", worker=name, error=str(error))
 
     async def _give_up(self, ordered: _Ordered, error: ControllerError) -> bool:
         """The worker has failed; its job is tried again, at once or later."""
