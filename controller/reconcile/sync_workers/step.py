@@ -1,6 +1,6 @@
 """The step itself: observe without the lock, decide and write under it, act after it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import datetime
 
 import structlog
@@ -82,7 +82,7 @@ class SyncWorkers:
     async def _agree(self, epoch: int) -> list[str]:
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         ours = self._ours(pods)
-        at_work = [name for name in ours if not isinstance(pods, Unknown) and not pods.pods[name].phase.ended]
+        at_work = self._at_work(pods, ours)
         effects: list[Effect] = []
         async with self._workers.locked(epoch) as locked:
             now = self._clock.now()
@@ -118,6 +118,13 @@ class SyncWorkers:
         return {
             pod.name: self._cluster.identify(pod) for pod in pods.pods.values() if self._cluster.ours(pod)
         }
+
+    def _at_work(self, pods: PodView | Unknown, ours: Collection[str]) -> list[str]:
+        """The pods whose rows are looked at, ended or not: those that have not ended, or not told yet why."""
+        if isinstance(pods, Unknown):
+            return []
+        unreported = self._effects.unreported(pods.pods)
+        return [name for name in ours if not pods.pods[name].phase.ended or name in unreported]
 
     def _note(self, decided: list[Decided]) -> None:
         """Log and count the endings, and ask about odd ones soon."""
