@@ -3,7 +3,8 @@
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
 server itself said 404, asked after a minute. A row that no create was noted in, and that nobody in this process
 works on, was left by a provisioning that was cut short: then the API server is asked at once. A pod that runs a
-job is ended by nobody, whatever its row says. An unknown view ends nothing; workers that it has kept silent for more than two heartbeats are asked for by name.
+job is ended by nobody, whatever its row says. An unknown view ends nothing; workers that it has kept silent for
+more than two heartbeats are asked for by name.
 """
 
 from collections.abc import Iterator
