@@ -103,7 +103,9 @@ async def test_a_watch_that_cannot_be_opened_again_makes_the_view_unknown_at_onc
     assert world.wakes.count > before
 
 
-async def test_a_watch_that_hangs_while_it_is_opened_again_makes_the_view_unknown_in_time(world: World) -> None:
+async def test_a_watch_that_hangs_while_it_is_opened_again_makes_the_view_unknown_in_time(
+    world: World,
+) -> None:
     await world.create("runner-1")
     await world.sim.settle()
     rule = world.sim.faults.add(operation="watch pods", hold="before")
