@@ -113,12 +113,13 @@ def free_ports(count: int) -> list[int]:
     for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             break
-        if _is_free(port):
+        if is_free(port):
             found.append(port)
     return found
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether nothing listens on this port of 127.0.0.1."""
     with socket.socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))
