@@ -3,7 +3,8 @@
 A tier is a folder under tests/; arguments that name tiers choose them, the others are handed on to pytest. Where $CI is
 set a missing part is a failure, so that nothing is skipped unseen.
 
-The tests on a real cluster come last and have the machine to themselves: beside the others both were late.
+The tests on a real cluster come last and have the machine to themselves: beside the others both were late. The fleet
+comes after those, for the same reason.
 """
 
 import importlib.util
@@ -80,11 +81,14 @@ PARTS: dict[str, Callable[[], str | None]] = {
 HALVES: dict[str, Callable[[], str | None]] = {
     "contract": api_server_missing,
 }
-# Tiers that come after the others, in two processes with a cluster each, since they mostly wait.
+# Tiers that come after the others, in two processes with a cluster each, since they mostly wait; but for the files
+# that need every core, which come last and one by one.
 WAITING = ("e2e",)
+ALONE = {"e2e": ("test_fleet.py",)}
 A_FILE_EACH = ["--dist", "loadfile", "-n"]
 PROCESSES = str(min(4, os.cpu_count() or 1))
 CLUSTERS = "2"
+NOTHING_CHOSEN = 5  # what pytest says when no test fits its arguments
 
 
 def tiers() -> list[str]:
@@ -113,11 +117,23 @@ def main(arguments: list[str]) -> int:
     here = [tier for tier in chosen if tier not in missing]
     busy = [tier for tier in here if tier not in WAITING]
     runs = [[*_folders(busy, whole=chosen == tiers()), *A_FILE_EACH, PROCESSES]] if busy else []
-    # A cluster that was given has its boards once, so only one test at a time can have them.
-    apart = [] if given_kubeconfig() else [*A_FILE_EACH, CLUSTERS]
-    runs += [[str(TESTS / tier), *apart] for tier in here if tier in WAITING]
-    codes = [_pytest([*run, *given]) for run in runs]  # all of them run, also after a failure
-    return next((code for code in codes if code), 0)
+    for tier in here:
+        if tier in WAITING:
+            runs += waiting_runs(tier, given_kubeconfig() is not None)
+    return verdict([_pytest([*run, *given]) for run in runs])  # all of them run, also after a failure
+
+
+def waiting_runs(tier: str, one_cluster: bool) -> list[list[str]]:
+    """The runs of a tier that waits: a cluster that was given has its boards once, for one test at a time."""
+    apart = [] if one_cluster else [*A_FILE_EACH, CLUSTERS]
+    alone = [str(TESTS / tier / file) for file in ALONE.get(tier, ())]
+    return [[str(TESTS / tier), *(f"--ignore={file}" for file in alone), *apart], *([file] for file in alone)]
+
+
+def verdict(codes: list[int]) -> int:
+    """The first failure; that nothing was chosen is one only if it is so in every run."""
+    failed = [code for code in codes if code not in (0, NOTHING_CHOSEN)]
+    return failed[0] if failed else min(codes)
 
 
 def _folders(busy: list[str], *, whole: bool) -> list[str]:

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +57,13 @@ class Asking:
 
 
 @contextmanager
-def asking(arguments: str) -> Iterator[Asking]:
+def asking(arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Asking]:
     """Have a process ask for a cluster with these arguments; it is up when the block is entered."""
     command = [sys.executable, "-c", ASK.format(arguments=arguments)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    given = {**os.environ, **(environment or {})}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             assert process.stdout is not None
             folder, kubeconfig = json.loads(process.stdout.readline())

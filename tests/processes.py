@@ -22,6 +22,19 @@ class Process:
         return seen is not None and seen[1] == self
 
 
+def mentioning(text: str) -> set[Process]:
+    """The processes in whose command line this stands."""
+    return {process for _, process in _everyone() if text in command_line(process)}
+
+
+def command_line(process: Process) -> str:
+    """How a process was started; empty when it is gone."""
+    try:
+        return (PROC / str(process.pid) / "cmdline").read_text(errors="replace").replace("\x00", " ")
+    except OSError:
+        return ""
+
+
 def children(pid: int) -> list[Process]:
     """The processes that a process has started."""
     return [process for parent, process in _everyone() if parent == pid]

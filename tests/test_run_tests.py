@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hack.run_tests import verdict, waiting_runs
+
 ROOT = Path(__file__).resolve().parent.parent
 # Nothing is cached in these places, nothing can be fetched into them.
 WITHOUT_GO = {"PATH": "nowhere", "PIP_NO_INDEX": "1"}
@@ -35,3 +37,21 @@ def test_without_its_parts_e2e_is_left_out_with_one_line_and_in_ci_it_fails(
     assert in_ci.returncode == 1
     assert in_ci.stdout.splitlines() == [line]
     assert in_ci.stderr.splitlines()[-1] == "CI: a missing part is a failure"
+
+
+def test_the_fleet_has_the_machine_to_itself_and_comes_last() -> None:
+    beside, fleet = waiting_runs("e2e", one_cluster=False)
+    file = str(ROOT / "tests" / "e2e" / "test_fleet.py")
+    assert fleet == [file]
+    assert f"--ignore={file}" in beside
+    assert "-n" in beside
+    assert "-n" not in waiting_runs("e2e", one_cluster=True)[0]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"), [([0, 0], 0), ([0, 1], 1), ([2, 0], 2), ([0, 5], 0), ([5, 1], 1), ([5, 5], 5)]
+)
+def test_a_run_in_which_no_test_was_chosen_is_no_failure_beside_one_with_tests(
+    codes: list[int], code: int
+) -> None:
+    assert verdict(codes) == code

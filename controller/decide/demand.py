@@ -3,8 +3,8 @@
     unmet(key) = pending jobs (confirmed, unmarked) − workers that are alive, not ending, bound to no job
 
 Jobs are served by their entity's priority, then by age; with `fair`, among equal priorities the entity with the
-fewest workers comes first. GitHub hands any matching runner to any matching job of a key, so the oldest jobs of
-a key are taken to be covered by its free workers.
+fewest workers comes first. GitHub hands any matching runner to any matching job of a key, so the jobs of a key that
+its free workers were made for, and then its oldest, are taken to be covered by them.
 """
 
 import heapq
@@ -125,7 +125,10 @@ def match_demand(situation: Situation) -> Plan:
         if stuck:
             idle.add(key)
         unmet = max(0, pending[key] - len(supply))
-        covered = len(jobs) if stuck else max(0, len(jobs) - unmet)
+        theirs = {worker.made_for for worker in supply}
+        jobs.sort(key=lambda job: job.job_id not in theirs)  # one worker at a time is made for a job, so that
+        own = sum(job.job_id in theirs for job in jobs)  # an outage counts once, also while others back off
+        covered = len(jobs) if stuck else max(own, len(jobs) - unmet)
         skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
         uncovered.extend(jobs[covered:])
     server = _Server(situation)

@@ -1,10 +1,10 @@
 """What is left over outside: runners without a live row, ended pods past their grace, Secrets of nobody. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from controller.domain.changes import Decided, DeletePod, DeleteRunner
-from controller.domain.constants import LEFTOVER_CONFIRMATION, SECRET_SWEEP_AGE
+from controller.domain.constants import ENDED_SECRET_AGE, LEFTOVER_CONFIRMATION, SECRET_SWEEP_AGE
 from controller.domain.jobs import Scope
 from controller.domain.sightings import PodView, Runner, Unknown
 from controller.domain.views import View
@@ -57,11 +57,21 @@ def find_terminal_pods(view: View) -> Decided:
 
 
 def find_lost_secrets(
-    secrets: Mapping[str, datetime], pods: PodView, live: Collection[str], now: datetime
+    secrets: Mapping[str, datetime],
+    pods: PodView,
+    rows: Mapping[str, WorkerStatus],
+    in_flight: Collection[str],
+    now: datetime,
 ) -> list[str]:
     """Secrets of ours with neither a pod nor a live row, old enough that none is on its way."""
     return sorted(
         name
         for name, created_at in secrets.items()
-        if name not in pods.pods and name not in live and now - created_at >= SECRET_SWEEP_AGE
+        if name not in pods.pods and name not in in_flight and _nobodys(rows.get(name), now - created_at)
     )
+
+
+def _nobodys(row: WorkerStatus | None, age: timedelta) -> bool:
+    if row is None:
+        return age >= SECRET_SWEEP_AGE
+    return not row.live and age >= ENDED_SECRET_AGE

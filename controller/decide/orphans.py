@@ -2,8 +2,9 @@
 
 Gone means: the cache has passed the resource version that the create returned and shows no pod, or the API
 server itself said 404, asked after a minute. A row that no create was noted in, and that nobody in this process
-works on, was left by a provisioning that was cut short: then the API server is asked at once. An unknown view
-ends nothing; workers that it has kept silent for more than two heartbeats are asked for by name.
+works on, was left by a provisioning that was cut short: then the API server is asked at once. A pod that runs a
+job is ended by nobody, whatever its row says. An unknown view ends nothing; workers that it has kept silent for
+more than two heartbeats are asked for by name.
 """
 
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ def find_orphans(view: View) -> Decided:
         pod, row = view.pods.pods[name], view.workers.get(name)
         if pod.phase.ended or pod.deleting_since is not None:
             continue
-        if row is not None and not row.status.live and not _ending(pod):
+        if row is not None and not row.status.live and not row.bound and not _ending(pod):
             effects.append(EndPod(name, row.failure_reason or "worker_ended", pod.accepted_at is not None))
         if row is None and adopted is not None:
             changes.append(Adopt(adopted, pod.created_at, pod.resource_version))

@@ -12,7 +12,7 @@ from controller.domain.changes import (
     SeePod,
     WorkerChange,
 )
-from controller.domain.constants import EXIT_VERSION_REFUSED, NO_JOB_GRACE
+from controller.domain.constants import EXIT_VERSION_REFUSED, NO_JOB_GRACE, REPORT_PATIENCE
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodPhase
 from controller.domain.views import View
@@ -44,7 +44,8 @@ def sync_pod_phases(view: View) -> Decided:
             worker.failure_reason is not None and "collected_at" not in (worker.failure_info or {})
         )
         if lacks_report and view.pod(worker.name) is not None:
-            effects.append(CollectReport(worker.name))
+            ended = worker.completed_at or view.now
+            effects.append(CollectReport(worker.name, last=view.now - ended >= REPORT_PATIENCE))
     return Decided(tuple(changes), tuple(effects))
 
 

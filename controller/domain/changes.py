@@ -193,6 +193,7 @@ class CollectReport:
     """A failed worker's pod is still there: keep what it can tell."""
 
     name: str
+    last: bool = False  # what is missing now is not asked for again
 
 
 @dataclass(frozen=True, slots=True)

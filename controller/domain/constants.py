@@ -25,8 +25,11 @@ BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
 IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
 CLEANUP_SCOPE_AGE = timedelta(days=2)
 CLEANUP_EVERY = timedelta(minutes=5)
+REPORT_PATIENCE = timedelta(minutes=5)  # for so long what a failed pod could not be asked is asked again
 LEFTOVER_CONFIRMATION = timedelta(seconds=30)  # between two sightings of a runner without a row
-SECRET_SWEEP_AGE = timedelta(minutes=5)
+SECRET_SWEEP_EVERY = timedelta(minutes=1)
+SECRET_SWEEP_AGE = timedelta(minutes=5)  # of a Secret that no row tells of
+ENDED_SECRET_AGE = timedelta(seconds=30)  # of a Secret whose row has ended
 STUCK_AFTER = timedelta(minutes=5)
 LOCK_TIMEOUT = timedelta(seconds=10)
 

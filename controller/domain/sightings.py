@@ -166,3 +166,6 @@ class PodReport:
     containers: tuple[Mapping[str, Any], ...] = ()
     log_tail: str = ""
     events: tuple[Mapping[str, Any], ...] = ()
+    missing: tuple[
+        str, ...
+    ] = ()  # the parts that were not answered for; what does not exist is empty instead

@@ -119,8 +119,8 @@ class Workers(Protocol):
         """One transaction that holds LOCK TABLE workers IN EXCLUSIVE MODE; no network call belongs into it."""
         ...
 
-    async def current(self) -> list[Worker]:
-        """Live rows, and ended ones whose pod is not known to be gone."""
+    async def statuses(self, names: Collection[str]) -> Mapping[str, WorkerStatus]:
+        """The status of each of these that has a row."""
         ...
 
     async def scopes(self, since: datetime) -> frozenset[Scope]:

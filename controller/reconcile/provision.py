@@ -4,6 +4,7 @@
 
 The row is committed before anything happens outside, so a crash at any arrow leaves something that sync_workers
 or GitHubCleanup finds: a row without a pod, a runner without a live row, a pod whose row does not know it yet.
+A create whose answer is lost leaves the same, if its runner cannot be deleted any more: the pod may be at work.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from controller.domain.workers import NAME_ALPHABET, NAME_SUFFIX_LENGTH
 from controller.errors import (
     ClusterError,
     ClusterRefused,
+    ClusterUnavailable,
     ControllerError,
     GitHubConflict,
     GitHubError,
@@ -153,8 +155,12 @@ class Provisioner:
         try:
             order = self._order(ordered, jit, held)
             created = await self._cluster.provision_runner(order, jit.config)
-        except ClusterError:
-            await self._remove_runner(ordered, jit.runner.id)
+        except ClusterError as error:
+            removed = await self._remove_runner(ordered, jit.runner.id)
+            if not removed and isinstance(error, ClusterUnavailable):
+                log.warning("provision.left_open", worker=name, error=str(error))
+                return  # OrphanSweep finds its pod, or undoes what there is
+            await self._remove_secret(name)
             raise
         self._stage("pod", now, self._clock.now())
         await self._workers.note_pod(name, created.resource_version, epoch, self._clock.now())
@@ -163,8 +169,8 @@ class Provisioner:
     def _stage(self, stage: str, since: datetime, until: datetime) -> None:
         self._milestones.stage(stage, since, until)
 
-    async def _remove_runner(self, ordered: _Ordered, runner_id: int | None) -> None:
-        """Best effort: what stays behind is found by GitHubCleanup, since its row will have ended."""
+    async def _remove_runner(self, ordered: _Ordered, runner_id: int | None) -> bool:
+        """Whether it is gone; what stays behind of an ended row is found by GitHubCleanup."""
         scope = ordered.step.need.scope
         try:
             if runner_id is None:
@@ -174,6 +180,15 @@ class Provisioner:
                 await self._github.delete_runner(scope, runner_id)
         except GitHubError as error:
             log.info("provision.runner_left", worker=ordered.name, error=str(error))
+            return False
+        return True
+
+    async def _remove_secret(self, name: str) -> None:
+        """Best effort: what stays behind is swept."""
+        try:
+            await self._cluster.delete_secret(name)
+        except ClusterError as error:
+            log.info("provision.secret_left", worker=name, error=str(error))
 
     async def _give_up(self, ordered: _Ordered, error: ControllerError) -> bool:
         """The worker has failed; its job is tried again, at once or later."""

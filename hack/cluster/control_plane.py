@@ -1,6 +1,7 @@
 """etcd, kube-apiserver, kube-controller-manager and kube-scheduler on loopback ports of their own, with real RBAC."""
 
 import json
+import random
 import socket
 import ssl
 import time
@@ -18,7 +19,10 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler
 READY_LIMIT = 120.0  # seconds; 2 are usual
 LOOK = 0.1
 SERVICE_RANGE = "10.254.0.0/24"
-NODE_SILENCE = "20s"  # after which a node is given up; 40 s is the default of Kubernetes
+NODE_SILENCE = (
+    "40s"  # after which a node is given up; a busy machine may keep a kubelet silent for half of it
+)
+PORTS = range(10_000, 32_000)  # below those that outgoing connections take, also while a program is away
 
 
 class NotReady(Exception):
@@ -104,14 +108,24 @@ def start_control_plane(
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nothing listens on."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports of 127.0.0.1 that nothing listens on, at random, so that two who ask do not get the same."""
+    found: list[int] = []
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        if is_free(port):
+            found.append(port)
+    return found
+
+
+def is_free(port: int) -> bool:
+    """Whether nothing listens on this port of 127.0.0.1."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _etcd(folder: Path, port: int, peer: int) -> list[str]:

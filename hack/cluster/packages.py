@@ -9,15 +9,15 @@ from pathlib import Path
 
 from hack.cluster.programs import CannotBuild, say
 
-# package → a file that it brings
+# package → a program that it brings, wherever that is, or a file that is needed in its place
 PACKAGES = {
-    "containerd": Path("/usr/bin/containerd"),
-    "runc": Path("/usr/sbin/runc"),
-    "containernetworking-plugins": Path("/usr/lib/cni/ptp"),
-    "busybox-static": Path("/bin/busybox"),
+    "containerd": "containerd",
+    "runc": "runc",
+    "containernetworking-plugins": "/usr/lib/cni/ptp",
+    "busybox-static": "/bin/busybox",
 }
-BUSYBOX = PACKAGES["busybox-static"]
-PLUGINS = PACKAGES["containernetworking-plugins"].parent
+BUSYBOX = Path(PACKAGES["busybox-static"])
+PLUGINS = Path(PACKAGES["containernetworking-plugins"]).parent
 
 
 def cannot_run_nodes() -> str | None:
@@ -63,4 +63,4 @@ def node_address() -> str | None:
 
 
 def _missing() -> list[str]:
-    return [package for package, file in PACKAGES.items() if not file.exists()]
+    return [package for package, found in PACKAGES.items() if shutil.which(found) is None]

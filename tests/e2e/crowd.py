@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -42,15 +42,26 @@ class Crowd:
     async def _serve(self, pod: Json) -> None:
         """Run one runner to its end, and have its pod end."""
         name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-        client = self._system.client
-        answer = await client.get(self._system.path("secrets", name))
+        client, status = self._system.client, self._system.path("pods", name, "status")
+        answer = await persistent(lambda: client.get(self._system.path("secrets", name)))
+        if answer.status_code == httpx.codes.NOT_FOUND:  # given up before it began
+            await _end_pod(client, status, "Failed", 1)
+            return
         config = base64.b64decode(answer.raise_for_status().json()["data"]["jitconfig"]).decode()
         container = Container(name, "", node, {"RUNNER_JITCONFIG": config}, SystemClock())
-        code = await self._program.run(container)
-        await _end_pod(client, self._system.path("pods", name, "status"), code)
+        await _end_pod(client, status, "Succeeded", await self._program.run(container))
 
 
-async def _end_pod(client: httpx.AsyncClient, path: str, code: int) -> None:
+async def persistent(ask: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
+    """The answer, however often the connection breaks before it."""
+    while True:
+        try:
+            return await ask()
+        except httpx.TransportError:
+            await asyncio.sleep(LOOK)
+
+
+async def _end_pod(client: httpx.AsyncClient, path: str, phase: str, code: int) -> None:
     ended = {
         "exitCode": code,
         "reason": "Completed",
@@ -64,17 +75,14 @@ async def _end_pod(client: httpx.AsyncClient, path: str, code: int) -> None:
         "restartCount": 0,
         "state": {"terminated": ended},
     }
-    patch = {"status": {"phase": "Succeeded", "containerStatuses": [container]}}
-    (await client.patch(path, json=patch, headers=MERGE_PATCH)).raise_for_status()
+    patch = {"status": {"phase": phase, "containerStatuses": [container]}}
+    (await persistent(lambda: client.patch(path, json=patch, headers=MERGE_PATCH))).raise_for_status()
 
 
 @asynccontextmanager
 async def a_crowd(system: System, history: History) -> AsyncIterator[None]:
-    """Let runners run for the length of the block."""
-    task = asyncio.create_task(Crowd(system, history).run())
-    try:
+    """Let runners run for the length of the block; one that fails ends it."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(Crowd(system, history).run())
         yield
-        assert not task.done() or task.result() is None
-    finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

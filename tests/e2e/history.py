@@ -103,6 +103,7 @@ async def _list(system: System, history: History) -> None:
     for name, pod in list(history.present.items()):
         if name not in there:
             history.add("DELETED", pod)
-    for name, pod in there.items():
+    # Those that have ended first: their successors took their places.
+    for name, pod in sorted(there.items(), key=lambda each: each[1]["status"].get("phase") not in ENDED):
         history.add("MODIFIED" if name in history.present else "ADDED", pod)
     history.version = page["metadata"]["resourceVersion"]

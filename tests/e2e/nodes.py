@@ -12,7 +12,7 @@ from tests.e2e.systems import Json
 STATUS = {"cpu": "8", "memory": "16Gi", "pods": "10", RESOURCE: "1"}
 
 
-def make_node(name: str, board: str, *, alive: bool = True) -> Json:
+def make_node(name: str, board: str, *, alive: bool = True, cordoned: bool = False) -> Json:
     """A node that offers one slot; without kwok it is not Ready."""
     notes = {ANNOTATION: FAKE} if alive else {}
     return {
@@ -21,6 +21,7 @@ def make_node(name: str, board: str, *, alive: bool = True) -> Json:
             "labels": {BOARD_LABEL: board, "kubernetes.io/hostname": name},
             "annotations": notes,
         },
+        "spec": {"unschedulable": True} if cordoned else {},
         "status": {
             "capacity": STATUS,
             "allocatable": STATUS,
@@ -38,12 +39,12 @@ async def boards_of(cluster: Cluster, board: str) -> list[str]:
 
 @asynccontextmanager
 async def nodes(
-    cluster: Cluster, names: Sequence[str], board: str, *, alive: bool = True
+    cluster: Cluster, names: Sequence[str], board: str, *, alive: bool = True, cordoned: bool = False
 ) -> AsyncIterator[None]:
     """Equal nodes for the length of the block; to be entered before the system whose pods they take."""
     async with client_of(cluster.kubeconfig) as client:
         for name in names:
-            node = make_node(name, board, alive=alive)
+            node = make_node(name, board, alive=alive, cordoned=cordoned)
             (await client.post("/api/v1/nodes", json=node)).raise_for_status()
         try:
             yield

@@ -20,7 +20,7 @@ from hack.cluster.client import Cluster
 from tests.chart.helm import CHART, run
 from tests.contract.cluster.servers import client_of
 from tests.e2e.hosts import Host, a_host
-from tests.e2e.systems import TIMINGS, WEBHOOK_SECRET, Json, System
+from tests.e2e.systems import HASTY, TIMINGS, WEBHOOK_SECRET, Json, System
 from tests.postgres import opened
 from tests.serving import serving
 from tests.waiting import until
@@ -145,7 +145,7 @@ def _values(
             "github": {"apiUrl": github.base_url, "apps": apps},
             "kubernetes": {"namespace": runners},
             "pools": list(pools),
-            "timings": TIMINGS,
+            "timings": {**TIMINGS, "idleTimeout": HASTY["idleTimeout"]},  # who has no job soon ends
             **config,
         },
     }

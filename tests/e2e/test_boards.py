@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hack.cluster.client import Cluster
 from tests.e2e.nodes import nodes
-from tests.e2e.systems import HOPELESS, Json, System, a_pool, a_system
+from tests.e2e.systems import Json, System, a_pool, a_system
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -16,12 +16,11 @@ async def test_cordoned_not_ready_and_wrongly_labelled_nodes_are_no_capacity(
     own_cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
     async with (
-        nodes(own_cluster, ["spare-cordoned"], "spare"),
+        nodes(own_cluster, ["spare-cordoned"], "spare", cordoned=True),
         nodes(own_cluster, ["spare-silent"], "spare", alive=False),
         nodes(own_cluster, ["spare-mislabelled"], "spares"),
         a_system(own_cluster, database_url, tmp_path, pools=[a_pool("spare", board="spare")]) as system,
     ):
-        await system.patch_node("spare-cordoned", {"spec": {"unschedulable": True}})
         await system.iterations(1)
         (job_id,) = system.queue("spare")
 
@@ -48,9 +47,8 @@ async def test_a_dead_kubelet_fails_its_workers_and_what_had_not_begun_goes_else
     own_cluster: Cluster, database_url: str, tmp_path: Path
 ) -> None:
     pools = [a_pool("quiet", env={"STAND_IN": "silent"}), a_pool("long", board="bench")]
-    slow = {"registrationTimeout": HOPELESS, "idleTimeout": HOPELESS}
     async with (
-        a_system(own_cluster, database_url, tmp_path, pools=pools, timings=slow) as system,
+        a_system(own_cluster, database_url, tmp_path, pools=pools) as system,
         _revived(own_cluster) as dead,
     ):
         (started,) = system.queue("long", seconds=3600)

@@ -9,7 +9,7 @@ from controller.simulators.github.webhook_faults import WebhookRule
 from hack.cluster.client import Cluster
 from tests.e2e.history import History, node_of, recorded
 from tests.e2e.nodes import boards_of
-from tests.e2e.systems import HOPELESS, Json, System, a_pool, a_system
+from tests.e2e.systems import Json, System, a_pool, a_system
 
 GRACE = {"podDeleteGrace": "5s"}
 NEVER = {"pollInterval": "1h"}  # what happens in time was not woken by the clock
@@ -27,7 +27,7 @@ async def test_a_queued_webhook_becomes_a_pod_that_runs_the_job_and_goes(
 
 
 async def _follow_one_job(system: System, history: History) -> None:
-    (job_id,) = system.queue("rv1", seconds=3)
+    (job_id,) = system.queue("rv1", seconds=10)
     found: list[Json] = []
 
     async def runs() -> bool:
@@ -74,6 +74,9 @@ async def test_ten_waiting_jobs_share_two_boards_one_pod_each(
             return await system.statuses("workers") == {"completed": 10}
 
         await system.until(all_ended)
+        kept = await system.pods()  # for the six hours in which their logs can be read
+        assert {pod["status"]["phase"] for pod in kept.values()} == {"Succeeded"}
+        assert set(kept) == set(await system.runner_secrets()) == set(history.created)
 
 
 async def test_the_watch_alone_wakes_the_next_job_when_a_board_frees(
@@ -82,8 +85,7 @@ async def test_the_watch_alone_wakes_the_next_job_when_a_board_frees(
     """No webhook says that a job has ended; whatever else wakes the loop asks GitHub something, which is seen."""
     (board, *_) = await boards_of(cluster, "rv1")
     pools = [a_pool("rv1", nodeSelector={"kubernetes.io/hostname": board})]
-    timings = {**NEVER, "registrationTimeout": HOPELESS, "idleTimeout": HOPELESS}
-    async with a_system(cluster, database_url, tmp_path, pools=pools, timings=timings) as system:
+    async with a_system(cluster, database_url, tmp_path, pools=pools, timings=NEVER) as system:
         sim = system.github.sim
         sim.faults.webhooks.rules.append(WebhookRule("lose", action="completed", times=None))
         ids = system.queue("rv1", jobs=4)
@@ -122,12 +124,15 @@ async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothin
             await system.until(begun)
             await asyncio.to_thread(own_cluster.restart_api_server)
         await system.finished(ids)
-        failed = await system.rows("SELECT name, failure_reason FROM workers WHERE status = 'failed'")
-        assert {row["failure_reason"] for row in failed} <= {"provision_failed"}  # while it was away
+        rows = await system.rows("SELECT name, failure_reason FROM workers WHERE status = 'failed'")
+        failed = {row["name"]: row["failure_reason"] for row in rows}
+        assert set(failed.values()) <= {"provision_failed"}  # while it was away
         assert len(history.created) == len(set(history.created))
         assert history.most(node_of).total() <= 6
         ran = [system.github.sim.ledger.job(job_id).runner_name for job_id in ids]
-        assert sorted(name for name in ran if name) == sorted(set(history.created))
+        assert len(ran) == len(set(ran))
+        # A pod whose creation nobody answered for may have come to be without a worker to run it.
+        assert set(history.created) - set(ran) <= set(failed)
 
         async def nothing_orphaned() -> bool:
             live = await system.rows("SELECT 1 FROM workers WHERE status IN ('pending', 'running')")

@@ -13,7 +13,7 @@ from hack.cluster.client import Cluster
 from tests.e2e.history import node_of, recorded
 from tests.e2e.images import MISSING
 from tests.e2e.nodes import boards_of
-from tests.e2e.systems import Json, System, a_pool, a_system
+from tests.e2e.systems import HASTY, Json, System, a_pool, a_system
 from tests.postgres import Databases
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -27,7 +27,7 @@ POOLS = [
     a_pool("huge", resources={"requests": {"cpu": "4000"}}),  # a slot is free, but no node has so many
 ]
 JOB_QUESTIONS = "actions/(list-jobs-for-workflow-run|get-job-for-workflow-run)"
-BUSY_SECONDS = 150
+BUSY_SECONDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ async def trouble(
     """Queue a job for each pool, and cancel all but the busy one's as soon as they have a worker."""
     folder: Path = tmp_path_factory.mktemp("trouble")
     url = await databases.migrated()
-    async with a_system(cluster, url, folder, pools=POOLS) as system:
+    async with a_system(cluster, url, folder, pools=POOLS, timings=HASTY) as system:
         sim = system.github.sim
         jobs = {pool["name"]: system.queue(pool["name"], seconds=BUSY_SECONDS)[0] for pool in POOLS}
         # Neither a webhook nor a question tells us that the busy one has begun, and its list lags.

@@ -4,6 +4,7 @@ import asyncio
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -15,7 +16,7 @@ from hack.cluster.client import Cluster
 from tests.chart.helm import ROOT, run
 from tests.chart.objects import PLACES, teach_monitoring
 from tests.contract.cluster.servers import client_of
-from tests.e2e.crowd import a_crowd
+from tests.e2e.crowd import a_crowd, persistent
 from tests.e2e.history import recorded
 from tests.e2e.nodes import make_node
 from tests.e2e.releases import ADMIN_TOKEN, Release, a_release
@@ -72,13 +73,12 @@ async def boards_without_slots(cluster: Cluster) -> AsyncIterator[None]:
             for kind in ("capacity", "allocatable"):
                 node["status"][kind] = {k: v for k, v in node["status"][kind].items() if k != RESOURCE}
             (await client.post("/api/v1/nodes", json=node)).raise_for_status()
-        task = asyncio.create_task(_allocate(client))
         try:
-            yield
-            assert not task.done(), task.exception()
+            async with asyncio.TaskGroup() as group:  # ends the block when the task fails
+                task = group.create_task(_allocate(client))
+                yield
+                task.cancel()
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
             for name in BOARDS:
                 await client.delete(f"/api/v1/nodes/{name}")
 
@@ -87,11 +87,13 @@ async def _allocate(client: httpx.AsyncClient) -> None:
     while True:
         for name in BOARDS:
             path = f"/api/v1/nodes/{name}"
-            status = (await client.get(path)).raise_for_status().json()["status"]
+            answer = await persistent(partial(client.get, path))
+            status = answer.raise_for_status().json()["status"]
             offered = status["capacity"].get(RESOURCE)
             if status["allocatable"].get(RESOURCE) != offered:
                 patch = {"status": {"allocatable": {RESOURCE: offered}}}
-                (await client.patch(f"{path}/status", json=patch, headers=MERGE_PATCH)).raise_for_status()
+                change = partial(client.patch, f"{path}/status", json=patch, headers=MERGE_PATCH)
+                (await persistent(change)).raise_for_status()
         await asyncio.sleep(LOOK)
 
 

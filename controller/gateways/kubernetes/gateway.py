@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiClient
 from controller.domain.orders import PodOrder
 from controller.domain.sightings import Node, NodeView, Pod, PodReport, PodView, Unknown
 from controller.domain.workers import Adopted
-from controller.errors import ClusterConflict, ClusterError, ClusterNotFound
+from controller.errors import ClusterConflict, ClusterError, ClusterNotFound, ClusterUnavailable
 from controller.gateways.kubernetes.changes import node_matters, pod_matters
 from controller.gateways.kubernetes.parse import (
     ADVERTISED,
@@ -236,13 +236,13 @@ class KubernetesGateway:
             return
 
     async def report(self, name: str) -> PodReport:
-        """Collect exits, the last log lines (redacted by the caller) and events of a pod."""
+        """Collect exits, the last log lines (redacted by the caller) and events of a pod; says what is missing."""
         pod = await self._get_pod(name) or {}
         log, events = await asyncio.gather(self._log(name, pod), self._events(name, pod))
         return make_report(pod, log, events)
 
-    async def _log(self, name: str, pod: Raw) -> bytes:
-        """A pod that is gone or never started has no log."""
+    async def _log(self, name: str, pod: Raw) -> bytes | None:
+        """A pod that is gone or never started has no log; None: nobody answered for it."""
         container = main_container(pod)
         if container is None:
             return b""
@@ -251,10 +251,12 @@ class KubernetesGateway:
         try:
             # One byte more than is kept, so that the cut is seen; limitBytes would cut the wrong end.
             return await self._wire.tail(call, LOG_BYTES + 1)
+        except ClusterUnavailable:
+            return None
         except ClusterError:
             return b""
 
-    async def _events(self, name: str, pod: Raw) -> Sequence[Raw]:
+    async def _events(self, name: str, pod: Raw) -> Sequence[Raw] | None:
         fields = {"involvedObject.kind": "Pod", "involvedObject.name": name}
         uid = (pod.get("metadata") or {}).get("uid")
         if uid:
@@ -263,6 +265,8 @@ class KubernetesGateway:
         query: dict[str, str | int] = {"fieldSelector": selector, "limit": PAGE}
         try:
             page = await self._wire.fetch(Call(f"events of pod {name}", "GET", self._path("events"), query))
+        except ClusterUnavailable:
+            return None
         except ClusterError:
             return ()
         return page.get("items") or ()

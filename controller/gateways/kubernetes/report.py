@@ -12,15 +12,17 @@ LOG_BYTES = 32 * 1024
 EVENT_COUNT = 20
 
 
-def make_report(pod: Raw, log: bytes, events: Sequence[Raw]) -> PodReport:
-    """Put together what was fetched; a part that could not be had is empty."""
+def make_report(pod: Raw, log: bytes | None, events: Sequence[Raw] | None) -> PodReport:
+    """Put together what was fetched; None is a part that was not answered for."""
+    fetched = {"log_tail": log, "events": events}
     status = pod.get("status") or {}
     return PodReport(
         reason=_text(status.get("reason")) or None,
         message=_text(status.get("message")) or None,
         containers=read_containers(status),
-        log_tail=log_tail(log),
-        events=newest_events(events),
+        log_tail=log_tail(log or b""),
+        events=newest_events(events or ()),
+        missing=tuple(part for part, found in fetched.items() if found is None),
     )
 
 

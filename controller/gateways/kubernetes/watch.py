@@ -2,7 +2,8 @@
 
 A list gives the state, the watch every change after it, bookmarks the place to go on from. A watch that ended
 in good order goes on where it was; one that broke is tried once more from there, then everything is listed.
-What cannot be kept fresh becomes Unknown: nothing may be concluded from a stale view.
+What cannot be kept fresh becomes Unknown, at once when that second try fails too: nothing may be concluded from a
+stale view, and nothing is begun in a cluster that does not answer.
 """
 
 import asyncio
@@ -74,6 +75,7 @@ class WatchCache(Generic[T]):
         self._version = 0
         self._failures = 0
         self._broken_since: datetime | None = None
+        self._out_of_reach = False  # broken, and the attempt to mend it has failed
         self._why = f"{kind.name} have not been listed yet"
         self.listed = asyncio.Event()
 
@@ -105,13 +107,19 @@ class WatchCache(Generic[T]):
 
     def _stale(self) -> bool:
         since = self._broken_since
-        return since is not None and self._clock.now() - since >= self._limits.stale_after
+        too_long = since is not None and self._clock.now() - since >= self._limits.stale_after
+        return too_long or self._out_of_reach
+
+    def _mended(self) -> None:
+        self._broken_since, self._out_of_reach = None, False
 
     async def _recover(self, why: str, status: int | None) -> None:
         """Note the break and wait, longer each time; the first 410 is ordinary and does not wait."""
         self._failures += 1
         if self._broken_since is None:
             self._broken_since = self._clock.now()
+        else:
+            self._out_of_reach = self._failures > 1 and status != GONE
         self._why = clip(f"{self._kind.name} cannot be watched: {why}")
         if status == GONE or self._failures > 1:
             self._resume = None
@@ -141,7 +149,7 @@ class WatchCache(Generic[T]):
         self._resume = str(metadata.get("resourceVersion") or "")
         # Not the highest ever: after a restored etcd the old numbers would claim that new pods were seen.
         self._version = parse_version(self._resume)
-        self._broken_since = None
+        self._mended()
         self.listed.set()
         if worth_waking:
             self._on_change()
@@ -167,7 +175,7 @@ class WatchCache(Generic[T]):
         )
         async with self._wire.stream(call, rotation + self._limits.silence) as lines:
             opened_at, heard = self._clock.now(), False
-            self._broken_since = None
+            self._mended()
             async for line in lines:
                 self._apply(call, line)
                 heard, self._failures = True, 0

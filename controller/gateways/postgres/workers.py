@@ -4,7 +4,7 @@ Every write checks the epoch in its own transaction and names the allowed earlie
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from controller.domain.constants import LOCK_TIMEOUT
 from controller.domain.jobs import EntityType, Scope
 from controller.domain.reasons import Reason
 from controller.domain.reservations import Reservation, Reserved
-from controller.domain.workers import Worker
+from controller.domain.workers import Worker, WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.endings import fail_worker
 from controller.gateways.postgres.events import note_event
@@ -49,6 +49,13 @@ class WorkerStore:
     async def current(self) -> list[Worker]:
         """Live rows, and ended ones whose pod is not known to be gone."""
         return [worker_of(row) for row in await self._database.fetch(self.CURRENT)]
+
+    STATUSES = "SELECT name, status FROM workers WHERE name = ANY(%(names)s)"
+
+    async def statuses(self, names: Collection[str]) -> Mapping[str, WorkerStatus]:
+        """The status of each of these that has a row."""
+        rows = await self._database.fetch(self.STATUSES, {"names": list(names)}) if names else []
+        return {row["name"]: WorkerStatus(row["status"]) for row in rows}
 
     SCOPES = """
     SELECT DISTINCT app_id, installation_id, entity_id, entity_name, entity_type, repo FROM workers

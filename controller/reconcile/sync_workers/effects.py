@@ -1,7 +1,7 @@
 """What sync_workers does outside, after its commit. Each effect may fail or be repeated without harm."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
 from functools import partial
 from typing import Any, assert_never
@@ -51,11 +51,17 @@ class Effects:
         self._beside = beside
         self._places = asyncio.Semaphore(AT_ONCE)
         self._absent: set[str] = set()
+        self._unreported: set[str] = set()
 
     def take_absent(self) -> frozenset[str]:
         """The pods for which the API server answered 404 since the last call."""
         absent, self._absent = frozenset(self._absent), set()
         return absent
+
+    def unreported(self, pods: Collection[str]) -> frozenset[str]:
+        """Those of these pods whose report is not complete yet; the others are forgotten."""
+        self._unreported.intersection_update(pods)
+        return frozenset(self._unreported)
 
     def begin(self, effects: Iterable[Effect], epoch: int) -> list[str]:
         """Begin them all, and name them; one that is under way since an earlier iteration is not begun twice."""
@@ -88,8 +94,12 @@ class Effects:
                 await self._cluster.delete_pod(name)
             case DeleteRunner():
                 await self._delete_leftover(effect)
-            case CollectReport(name):
-                await self._workers.keep_report(name, await self._report(name), epoch, self._clock.now())
+            case CollectReport(name, last):
+                self._unreported.add(name)
+                report = await self._report(name, last=last)
+                await self._workers.keep_report(name, report, epoch, self._clock.now())
+                if "collected_at" in report:
+                    self._unreported.discard(name)
             case AskForPod(name):
                 if await self._cluster.get_pod(name) is None:
                     self._absent.add(name)
@@ -115,7 +125,7 @@ class Effects:
             log.info(
                 "worker.runner_out_of_reach", worker=kill.name
             )  # and its board is not to be lost for that
-        info = await self._report(kill.name) if kill.pod_seen else {}
+        info = await self._report(kill.name, last=False) if kill.pod_seen else {}
         if kill.pod_seen:
             await self._end_pod(kill.name, kill.reason.value, accepted=kill.pod_accepted)
         else:
@@ -148,10 +158,13 @@ class Effects:
         except RunnerBusy:
             log.info("runner.busy", runner=leftover.name)
 
-    async def _report(self, name: str) -> dict[str, Any]:
-        """What the pod tells, without secrets."""
+    async def _report(self, name: str, *, last: bool) -> dict[str, Any]:
+        """What the pod tells, without secrets; it is collected once nothing is missing, or when told so."""
         report = asdict(await self._cluster.report(name))
-        return {**_redacted(report), "collected_at": self._clock.now().isoformat()}
+        missing = report.pop("missing")
+        told = {part: each for part, each in report.items() if part not in missing}
+        collected = {"collected_at": self._clock.now().isoformat()} if last or not missing else {}
+        return {**_redacted(told), **collected}
 
 
 def _redacted(value: Any) -> Any:

@@ -1,12 +1,13 @@
 """The step itself: observe without the lock, decide and write under it, act after it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from datetime import datetime
 
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
 from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
-from controller.domain.constants import SECRET_SWEEP_AGE
+from controller.domain.constants import SECRET_SWEEP_EVERY
 from controller.domain.sightings import PodView, Unknown
 from controller.domain.views import View
 from controller.domain.workers import Adopted
@@ -59,7 +60,7 @@ class SyncWorkers:
         self._beside = beside
         self._wake = wake
         self._kept = kept
-        self._swept_at = clock.now()
+        self._swept_at: datetime | None = None
         self._phases: tuple[Phase, ...] = (
             orphan_sweep,
             pod_phase_sync,
@@ -81,7 +82,7 @@ class SyncWorkers:
     async def _agree(self, epoch: int) -> list[str]:
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         ours = self._ours(pods)
-        at_work = [name for name in ours if not isinstance(pods, Unknown) and not pods.pods[name].phase.ended]
+        at_work = self._at_work(pods, ours)
         effects: list[Effect] = []
         async with self._workers.locked(epoch) as locked:
             now = self._clock.now()
@@ -118,6 +119,13 @@ class SyncWorkers:
             pod.name: self._cluster.identify(pod) for pod in pods.pods.values() if self._cluster.ours(pod)
         }
 
+    def _at_work(self, pods: PodView | Unknown, ours: Collection[str]) -> list[str]:
+        """The pods whose rows are looked at, ended or not: those that have not ended, or not told yet why."""
+        if isinstance(pods, Unknown):
+            return []
+        unreported = self._effects.unreported(pods.pods)
+        return [name for name in ours if not pods.pods[name].phase.ended or name in unreported]
+
     def _note(self, decided: list[Decided]) -> None:
         """Log and count the endings, and ask about odd ones soon."""
         for change in (change for outcome in decided for change in outcome.changes):
@@ -131,18 +139,19 @@ class SyncWorkers:
                     self._wake()
 
     def _sweep_secrets(self) -> None:
-        """Every few minutes: Secrets of ours that neither a pod nor a live row needs."""
+        """At the start of a term and every minute: Secrets of ours that neither a pod nor a live row needs."""
         now = self._clock.now()
-        if now - self._swept_at >= SECRET_SWEEP_AGE and self._beside.start("sweep secrets", self._sweep):
+        due = self._swept_at is None or now - self._swept_at >= SECRET_SWEEP_EVERY
+        if due and self._beside.start("sweep secrets", self._sweep):
             self._swept_at = now
 
     async def _sweep(self) -> bool:
         secrets = await self._cluster.list_secrets()
-        live = {worker.name for worker in await self._workers.current()} | self._in_flight()
+        rows = await self._workers.statuses(secrets)
         pods = self._cluster.pods()  # seen after the Secrets: a pod that is missing now was never made
         if isinstance(pods, Unknown):
             return False
-        for name in find_lost_secrets(secrets, pods, live, self._clock.now()):
+        for name in find_lost_secrets(secrets, pods, rows, self._in_flight(), self._clock.now()):
             await self._cluster.delete_secret(name)
             log.info("secret.deleted", name=name)
         return False

@@ -5,6 +5,7 @@ import ssl
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,9 @@ from controller.simulators.cluster import ClusterSimulator
 from controller.simulators.cluster.access import Rule
 from hack.cluster.client import Cluster as RealCluster
 from tests.contract.cluster.objects import Json
+from tests.waiting import until
 
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces"
 
 
@@ -72,7 +75,20 @@ class Real:
         ):
             (await self.client.post(path, json=body)).raise_for_status()
         answer = await self.client.post(f"{accounts}/limited/token", json={"spec": {}})
-        return str(answer.raise_for_status().json()["status"]["token"])
+        token = str(answer.raise_for_status().json()["status"]["token"])
+        for verb in verbs:
+            for resource in resources:
+                await until(partial(self._may, token, namespace, verb, resource))
+        return token
+
+    async def _may(self, token: str, namespace: str, verb: str, resource: str) -> bool:
+        """Whether the API server has heard of the right by now."""
+        kind, _, part = resource.partition("/")
+        asked = {"namespace": namespace, "verb": verb, "resource": kind, "subresource": part}
+        headers = {"authorization": f"Bearer {token}"}
+        body = {"spec": {"resourceAttributes": asked}}
+        answer = await self.client.post(REVIEWS, json=body, headers=headers)
+        return bool(answer.raise_for_status().json()["status"]["allowed"])
 
 
 def client_of(kubeconfig: Path) -> httpx.AsyncClient:

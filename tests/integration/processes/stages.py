@@ -29,7 +29,7 @@ from tests.systems import a_pool, settings_for
 from tests.waiting import until
 from tests.worlds import GitHubWorld
 
-PATIENCE = 100.0  # a busy machine may miss a delivery, and missed ones are pulled once a minute
+PATIENCE = 200.0  # a busy machine may miss a delivery, and missed ones are pulled once a minute
 REPO = "acme/widgets"
 TIMINGS = {"pollInterval": "1s", "podPendingTimeout": "2s", "podDeleteGrace": "2s"}
 SLOW = Behaviour(pull_time=timedelta(minutes=10), stop_time=timedelta(milliseconds=20))

@@ -20,7 +20,7 @@ from tests.grounds import POOL
 from tests.integration.processes.stages import REPO, Stage, a_stage
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # real processes on a machine that may be busy
 
 DISPATCH = "actions/create-workflow-dispatch"
 NIGHTLY = {

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.grounds import QUICK
-from tests.integration.processes.stages import SLOW, TIMINGS, Stage, a_stage
+from tests.integration.processes.stages import PATIENCE, SLOW, TIMINGS, Stage, a_stage
 from tests.integration.processes.test_killed import JIT, KILLING
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # real processes on a machine that may be busy
 
 CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -26,7 +26,7 @@ async def finished(stage: Stage, job_id: int) -> None:
         there = stage.github.sim.ledger.job(job_id).status
         return [there, *(row["status"] for row in rows)] == ["completed", "completed"]
 
-    await until(both)
+    await until(both, PATIENCE)
 
 
 async def test_a_listener_that_dies_while_health_answers_comes_back_and_an_iteration_runs(

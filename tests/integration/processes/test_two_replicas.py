@@ -10,7 +10,7 @@ from tests.integration.processes.proxies import a_proxy
 from tests.integration.processes.stages import Stage, a_stage, ending
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(300)  # real processes on a machine that may be busy
+pytestmark = pytest.mark.timeout(600)  # real processes on a machine that may be busy
 
 
 async def takes_over(child: Child) -> None:

@@ -3,6 +3,7 @@
 The same points as those at which a controller is killed (`tests/integration/processes/test_killed.py`).
 """
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.integration.processes.proxies import a_proxy
 from tests.leftovers import loose_ends
 from tests.systems import System, a_pool, a_system
 
+DELETION = "actions/delete-self-hosted-runner-from-org"
 TIMINGS = {"podDeleteGrace": "60s", "podPendingTimeout": "60s"}
 PROVISIONING = {
     "the JIT call": ("github", "actions/generate-runner-jitconfig-for-org"),
@@ -20,7 +22,7 @@ PROVISIONING = {
     "the ownerReference": ("cluster", "patch secrets"),
 }
 KILLING = {
-    "the runner's deletion": ("github", "actions/delete-self-hosted-runner-from-org"),
+    "the runner's deletion": ("github", DELETION),
     "the deadline patch": ("cluster", "patch pods"),
 }
 COMMITS = {
@@ -69,6 +71,40 @@ async def test_an_answer_lost_while_provisioning(
         await system.step()
         assert lost(system)
         await rests(system)
+
+
+async def test_a_runner_that_works_already_when_its_create_is_given_up_goes_on(
+    database_url: str, tmp_path: Path
+) -> None:
+    pools, boards = [a_pool("rv1")], {"rv1": 1}
+    async with a_system(database_url, tmp_path, pools=pools, boards=boards, timings=TIMINGS) as system:
+        lose(system, "cluster", "create pods")
+        deletion = system.github.sim.faults.add(operation=DELETION, hold="before")
+        (job_id,) = system.queue("acme/widgets", "rv1", seconds=300)
+        await system.settle()
+        await system.controller.loop.turn()
+        await deletion.wait_held()
+        await system.clock.advance(timedelta(seconds=30))
+        await system.settle()
+        assert system.github.sim.ledger.job(job_id).status == "in_progress"
+        deletion.release(drop=False)
+        await rests(system)
+        assert await system.statuses("workers") == {"completed": 1}
+        assert system.github.sim.ledger.job(job_id).conclusion == "success"
+        assert await system.rows("SELECT 1 FROM jobs WHERE attempts > 0") == []
+
+
+async def test_a_create_that_nobody_answers_for_while_github_is_silent_too_is_looked_into_later(
+    database_url: str, tmp_path: Path
+) -> None:
+    """The pod may be there, and its runner at work by the time anybody could ask."""
+    pools, boards = [a_pool("rv1")], {"rv1": 1}
+    async with a_system(database_url, tmp_path, pools=pools, boards=boards, timings=TIMINGS) as system:
+        lose(system, "cluster", "create pods")
+        system.github.sim.faults.add(operation=DELETION, status=502, times=3)
+        system.queue("acme/widgets", "rv1")
+        await rests(system)
+        assert await system.statuses("workers") == {"completed": 1}
 
 
 @pytest.mark.parametrize(("where", "operation"), KILLING.values(), ids=KILLING)

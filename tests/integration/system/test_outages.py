@@ -155,6 +155,24 @@ async def test_an_api_server_away_for_minutes_ends_no_worker_and_starts_none(
         assert await system.statuses("workers") == {"completed": 2}
 
 
+async def test_an_api_server_away_for_seconds_costs_waiting_jobs_no_attempt_and_github_no_request(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 2}) as system:
+        await system.turn()
+        with cluster_answers(system, 503):
+            await system.clock.advance(timedelta(seconds=2))
+            ids = system.queue("acme/widgets", "rv1", jobs=2)
+            await system.turn()
+            await system.step(5)
+            jobs = await system.rows("SELECT skip_reason, attempts FROM jobs")
+            assert jobs == [{"skip_reason": "cluster_unknown", "attempts": 0}] * 2
+            assert not [each for each in system.github.sim.requests if "jitconfig" in each.operation]
+        await system.until(system.finished(ids))
+        await system.step()
+        assert await system.statuses("workers") == {"completed": 2}
+
+
 async def test_dropped_watches_and_forgotten_versions_lose_nothing(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 2}) as system:
         ids = system.queue("acme/widgets", "rv1", jobs=4)

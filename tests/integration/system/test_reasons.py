@@ -139,6 +139,39 @@ async def test_pod_failed(database_url: str, tmp_path: Path) -> None:
         assert row["node"] == BOARD
 
 
+async def test_a_log_that_could_not_be_read_is_asked_for_again(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3, last_words=("no space left on device",)))
+        away = system.cluster.faults.add(operation="get pods/log", status=503, times=None)
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        await system.step(5)
+        info = (await failed_worker(system, "pod_failed"))["failure_info"]
+        assert info["events"]
+        assert info.keys().isdisjoint({"log_tail", "collected_at"})
+        system.cluster.faults.remove(away.name)
+        await system.step(5)
+        info = (await failed_worker(system, "pod_failed"))["failure_info"]
+        assert "no space left on device" in info["log_tail"]
+        assert info["collected_at"]
+
+
+async def test_a_log_that_nobody_ever_answers_for_is_done_without(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3))
+        away = system.cluster.faults.add(operation="get pods/log", status=503, times=None)
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        for _ in range(7):
+            await system.step(60)
+        asked = away.hits
+        await system.step(60)
+        assert away.hits == asked
+        assert (await failed_worker(system, "pod_failed"))["failure_info"]["collected_at"]
+
+
 async def test_provision_failed(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
         system.cluster.faults.add(operation="create pods", status=403, times=1)

@@ -74,6 +74,21 @@ def a_hold(scope: HoldScope, target: str, **fields: Any) -> Holds:
     return Holds.of([Hold(scope, target, HoldWhy.PAUSE, "ada", NOW, **fields)])
 
 
+def test_while_others_back_off_a_ready_job_gets_one_worker_at_a_time() -> None:
+    """Each failure counts on the job that its worker was made for: more at once would be one outage counted often."""
+    resting = [a_job(job_id=job_id, retry_after=NOW + timedelta(minutes=1)) for job_id in (1, 2, 3)]
+    ready = a_job(job_id=4)
+    assert served(plan([*resting, ready])) == [4]
+    found = plan([*resting, ready], [a_worker("w-1", made_for=4)])
+    assert (served(found), reasons(found)[4]) == ([], "runner_on_its_way")
+    assert served(plan([*resting, ready], [a_worker("w-1", made_for=1)])) == [4]
+
+
+def test_the_job_that_has_no_worker_of_its_own_is_the_one_that_gets_the_next() -> None:
+    late, first = a_job(job_id=1, created_at=ago(60)), a_job(job_id=2, created_at=ago(30))
+    assert served(plan([late, first], [a_worker("w-1", made_for=2)])) == [1]
+
+
 def test_a_pending_job_beside_a_free_board_gets_a_worker() -> None:
     job = a_job()
     (step,) = plan([job], free=1).steps

@@ -103,19 +103,29 @@ def test_live_pods_those_of_others_and_those_on_their_way_out_are_not_deleted(
 
 
 FIVE_MINUTES = 300
+HALF_A_MINUTE = 30
 
 
 @pytest.mark.parametrize(
-    ("age", "pods", "live", "lost"),
+    ("age", "row", "lost"),
     [
-        (FIVE_MINUTES, [], [], [NAME]),
-        (FIVE_MINUTES - 1, [], [], []),
-        (FIVE_MINUTES, [a_pod()], [], []),
-        (FIVE_MINUTES, [], [NAME], []),
+        (FIVE_MINUTES, None, [NAME]),
+        (FIVE_MINUTES - 1, None, []),
+        (HALF_A_MINUTE, WorkerStatus.FAILED, [NAME]),
+        (HALF_A_MINUTE, WorkerStatus.COMPLETED, [NAME]),
+        (HALF_A_MINUTE - 1, WorkerStatus.FAILED, []),
+        (FIVE_MINUTES, WorkerStatus.PENDING, []),
+        (FIVE_MINUTES, WorkerStatus.RUNNING, []),
     ],
 )
-def test_a_secret_goes_when_neither_a_pod_nor_a_live_row_needs_it(
-    age: int, pods: list[Any], live: list[str], lost: list[str]
+def test_a_secret_goes_when_no_live_row_needs_it_and_soon_when_its_row_has_ended(
+    age: int, row: WorkerStatus | None, lost: list[str]
 ) -> None:
-    view = PodView({pod.name: pod for pod in pods}, 1)
-    assert find_lost_secrets({NAME: ago(age)}, view, live, NOW) == lost
+    rows = {NAME: row} if row is not None else {}
+    assert find_lost_secrets({NAME: ago(age)}, PodView({}, 1), rows, set(), NOW) == lost
+
+
+def test_a_secret_stays_while_its_pod_is_there_or_being_made() -> None:
+    rows, secrets = {NAME: WorkerStatus.FAILED}, {NAME: ago(FIVE_MINUTES)}
+    assert find_lost_secrets(secrets, PodView({NAME: a_pod()}, 1), rows, set(), NOW) == []
+    assert find_lost_secrets(secrets, PodView({}, 1), rows, {NAME}, NOW) == []

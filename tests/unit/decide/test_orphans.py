@@ -111,6 +111,17 @@ def test_a_live_pod_whose_row_has_ended_is_ended(accepted: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "effects"),
+    [(JobStatus.RUNNING, ()), (JobStatus.COMPLETED, (EndPod(NAME, "pod_failed", True),))],
+)
+def test_a_pod_that_runs_a_job_is_left_alone_although_its_row_has_ended(
+    status: JobStatus, effects: tuple[EndPod, ...]
+) -> None:
+    worker = a_worker(**ENDED, job_id=5, job_status=status)
+    assert find_orphans(a_view([worker], [a_pod()])).effects == effects
+
+
+@pytest.mark.parametrize(
     "pod",
     [
         a_pod(deadline_seconds=1),

@@ -107,6 +107,19 @@ def test_a_report_is_collected_until_it_is_kept(info: dict[str, Any] | None, col
     assert decided.changes == ()
 
 
+@pytest.mark.parametrize(("age", "last"), [(299, False), (300, True)])
+def test_what_a_failed_pod_could_not_be_asked_is_asked_again_for_five_minutes(age: int, last: bool) -> None:
+    worker = a_worker(
+        status=WorkerStatus.FAILED,
+        failure_reason="pod_failed",
+        completed_at=ago(age),
+        pod_ended_at=ago(age),
+        **KNOWN,
+    )
+    decided = sync_pod_phases(a_view([worker], [a_pod(phase=PodPhase.FAILED)]))
+    assert decided.effects == (CollectReport(NAME, last=last),)
+
+
 def test_a_row_that_has_ended_stays_as_it_is() -> None:
     worker = a_worker(status=WorkerStatus.COMPLETED, **KNOWN)
     pod = a_pod(phase=PodPhase.FAILED, finished_at=ago(2))

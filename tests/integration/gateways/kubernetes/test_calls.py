@@ -140,6 +140,15 @@ async def test_a_pod_that_never_started_is_reported_by_its_events(world: World) 
     assert report.log_tail == ""
 
 
+async def test_a_report_says_what_nobody_answered_for(world: World) -> None:
+    await world.create("runner-1")
+    await world.advance(10)
+    world.sim.faults.add(operation="(get pods/log|list events)", status=500, times=None)
+    assert (await world.gateway.report("runner-1")).missing == ("log_tail", "events")
+    world.sim.faults.clear()
+    assert (await world.gateway.report("runner-1")).missing == ()
+
+
 async def test_a_delete_takes_a_running_pod_away(world: World) -> None:
     await world.create("runner-1")
     await world.advance(10)

@@ -87,12 +87,31 @@ async def test_what_was_deleted_while_nobody_watched_is_gone_after_the_list(worl
     assert pods(world).pods == {}
 
 
-async def test_a_watch_that_stays_broken_makes_the_view_unknown(world: World) -> None:
+async def test_a_watch_that_cannot_be_opened_again_makes_the_view_unknown_at_once(world: World) -> None:
     await world.create("runner-1")
     await world.sim.settle()
-    world.sim.faults.add(operation="(watch|list) pods", status=503, times=None)
+    away = world.sim.faults.add(operation="(watch|list) pods", status=503, times=None)
+    world.sim.drop_watches()
+    await world.advance(2)
+    assert away.hits
+    assert isinstance(world.gateway.pods(), Unknown)
+    assert isinstance(world.gateway.nodes(), NodeView)
+    before = world.wakes.count
+    world.sim.faults.clear()
+    await world.advance(15)
+    assert "runner-1" in pods(world).pods
+    assert world.wakes.count > before
+
+
+async def test_a_watch_that_hangs_while_it_is_opened_again_makes_the_view_unknown_in_time(
+    world: World,
+) -> None:
+    await world.create("runner-1")
+    await world.sim.settle()
+    rule = world.sim.faults.add(operation="watch pods", hold="before")
     world.sim.drop_watches()
     await world.advance(20)
+    assert rule.held
     assert "runner-1" in pods(world).pods
     await world.advance(20)
     assert isinstance(world.gateway.pods(), Unknown)
