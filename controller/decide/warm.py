@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from controller.decide.capacity import SlotMap, Toleration
 from controller.decide.trials import Tries
-from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, WARM_REPLACED_WITHIN
+from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, WARM_LINGERS, WARM_REPLACED_WITHIN
 from controller.domain.jobs import DemandKey, Entity
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reservations import Need
@@ -105,8 +105,13 @@ def kept_by_windows(
     catalogue: Catalogue,
     now: datetime,
 ) -> frozenset[str]:
-    """The idle workers that an open window keeps; none on boards that waiting jobs are short of."""
-    room = Counter({floor.key: floor.runners for floor in floors if floor.until > now})
+    """The idle workers that a window keeps, open or just ended; none on boards that waiting jobs are short of."""
+    room: Counter[DemandKey] = Counter()
+    ended: Counter[DemandKey] = Counter()
+    for floor in floors:
+        if now < floor.until + WARM_LINGERS:
+            (room if now < floor.until else ended)[floor.key] += floor.runners
+    room |= ended  # the window that follows takes over what is there, and does not add to it
     kept: set[str] = set()
     for worker in sorted(workers, key=lambda worker: (worker.created_at, worker.name), reverse=True):
         pool = catalogue.named(worker.pool)

@@ -181,7 +181,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """An open warm window: so many spare runners for these labels until then."""
+    """A warm window, open or ended moments ago: so many spare runners for these labels until then."""
 
     occurrence: int
     schedule: str

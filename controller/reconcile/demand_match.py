@@ -75,7 +75,7 @@ class DemandMatch:
 
     async def _match(self) -> tuple[Plan, Probes, frozenset[str]]:
         now = self._clock.now()
-        seen = await self._demand.read()
+        seen = await self._demand.read(now)
         floors = tuple(floor for floor in seen.floors if self._may_be_warm(floor))
         held, breakers = seen.holds.boards(now), self._breakers()
         allowed = cache(self._file.access.allows)

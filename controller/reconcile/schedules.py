@@ -72,12 +72,12 @@ class ScheduleStep:
             await self._recover(epoch, now)
             self._looked_at = now
         agenda = await self._occurrences.agenda()
-        if agenda.schedule is not None and agenda.schedule <= now:
-            await self._fire(epoch, now)
-            agenda = await self._occurrences.agenda()
-        if agenda.window is not None and agenda.window <= now:
+        if agenda.window is not None and agenda.window <= now:  # before the same schedule opens the next one
             for _ in range(await self._occurrences.end_windows(epoch, now)):
                 self._count(OccurrenceStatus.COMPLETED)
+        if agenda.schedule is not None and agenda.schedule <= now:
+            await self._fire(epoch, now)
+        agenda = await self._occurrences.agenda()
         if agenda.occurrence is not None and agenda.occurrence <= now:
             for number in range(AT_ONCE):
                 self._beside.start(f"{WORK}{number}", partial(self._work.work, epoch))

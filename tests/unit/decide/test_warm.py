@@ -102,6 +102,16 @@ def test_a_window_keeps_as_many_idle_workers_as_it_asks_for_and_none_where_jobs_
     workers = [a_worker(f"w{n}") for n in range(4)]
     assert len(kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, NOON)) == 2
     assert kept_by_windows([FLOOR], workers, frozenset({"rv1"}), CATALOGUE, NOON) == frozenset()
-    assert kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, FLOOR.until) == frozenset()
     busy = [a_worker("busy", job_id=3), a_worker("ending", ending_reason="runner_idle")]
     assert kept_by_windows([FLOOR], busy, frozenset(), CATALOGUE, NOON) == frozenset()
+
+
+@pytest.mark.parametrize(("late", "kept"), [(0, 2), (59, 2), (60, 0)])
+def test_idle_workers_outlive_their_window_until_the_next_one_can_take_them_over(
+    late: int, kept: int
+) -> None:
+    now = FLOOR.until + timedelta(seconds=late)
+    workers = [a_worker(f"w{n}") for n in range(6)]
+    assert len(kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, now)) == kept
+    following = replace(FLOOR, runners=3, until=FLOOR.until + timedelta(hours=1))
+    assert len(kept_by_windows([FLOOR, following], workers, frozenset(), CATALOGUE, now)) == 3
