@@ -75,6 +75,8 @@ SLOTS_COUNTED = 2_000  # past this many, missed times are only estimated
 OCCURRENCES_OPEN = 200  # pending or running, over all schedules
 OCCURRENCE_LEASE = timedelta(minutes=3)  # longer than all that a dispatch may ask of GitHub
 OCCURRENCE_BACK_OFF = (timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4))
-WARM_LINGERS = timedelta(minutes=1)  # idle spare runners outlive their window: the next one may begin at its end
+WARM_LINGERS = timedelta(
+    minutes=1
+)  # idle spare runners outlive their window: the next one may begin at its end
 WARM_REPLACED_WITHIN = timedelta(minutes=4)  # the longest wait when GitHub removed an idle spare runner
 DISPATCH_WINDOW = timedelta(minutes=1)  # around a request whose answer was lost, its run is looked for
