@@ -83,8 +83,9 @@ class ScheduleStep:
                 self._beside.start(f"{WORK}{number}", partial(self._work.work, epoch))
 
     async def _recover(self, epoch: int, now: datetime) -> None:
-        """At start-up and every few minutes: leases that ran out, and times that a wrong clock made too late."""
-        reclaimed = await self._occurrences.reclaim(epoch, now)
+        """At start-up and every few minutes: leases that ran out, and what a wrong clock wrote."""
+        await self._occurrences.pull_back(epoch, now)
+        reclaimed = await self._occurrences.reclaim(self._work.in_hand, epoch, now)
         moved = await self._schedules.replan(
             lambda schedule: plan_again(schedule, now, self._rng.random()), epoch, now
         )
