@@ -70,6 +70,7 @@ WEBHOOK_DEADLINE = timedelta(seconds=8)
 
 # schedules
 ON_TIME = timedelta(minutes=1)  # a cron time that is later than this was missed
+ONE_SHOT_AGAIN = timedelta(minutes=4)  # while too many runs of schedules wait or run
 MISSED_SHOWN = 100  # missed times that get an event of their own; the rest is counted
 SLOTS_COUNTED = 2_000  # past this many, missed times are only estimated
 OCCURRENCES_OPEN = 200  # pending or running, over all schedules

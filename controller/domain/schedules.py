@@ -139,6 +139,7 @@ class Schedule:
     planned: Planned | None = None
     last_run_at: datetime | None = None
     last_error: str | None = None
+    in_file: bool = False  # one that was removed from the file stays, disabled
 
     @property
     def name(self) -> str:

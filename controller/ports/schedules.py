@@ -203,7 +203,7 @@ class Desk(Protocol):
         ...
 
     async def delete(self, name: str, by: By, now: datetime) -> Schedule | None:
-        """Forget one of the API's; the answer is what it was, or None."""
+        """Forget one that is not in the file; the answer is what it was, or None."""
         ...
 
     async def run_now(self, name: str, by: By, now: datetime) -> Occurrence | ScheduleSkip | None:

@@ -23,6 +23,7 @@ from controller.gateways.postgres.schedule_rows import (
     definition_values,
     note_schedule,
     planned_values,
+    readable,
     schedule_of,
 )
 
@@ -188,7 +189,7 @@ class ScheduleStore:
         await connection.execute(self.BREAK, {"name": name, "error": error, "now": now})
         await note_schedule(connection, "schedule.broken", name, now, detail={"error": error})
 
-    ALL = f"SELECT {SCHEDULE_COLUMNS}, file_enabled FROM schedules ORDER BY name"
+    ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
     NEW = """
     INSERT INTO schedules (name, owner, enabled, file_enabled, type, spec, timezone, action, arguments, catch_up,
         catch_up_cap, quiet_hours, jitter, next_due_at, next_run_at, created_at, updated_at)
@@ -236,10 +237,7 @@ class ScheduleStore:
         plan: Callable[[Definition], Planned | None],
         now: datetime,
     ) -> None:
-        try:
-            known = schedule_of(dict(row)) if row is not None else None
-        except ValueError:  # a program that knew more wrote it; from now on it is what the file says
-            known = None
+        known = readable(dict(row)) if row is not None else None
         said = row["file_enabled"] if row is not None and row["owner"] == Owner.FILE else None
         if known is None or said is None:
             enabled, planned = wanted.enabled, plan(wanted)

@@ -333,6 +333,31 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
     assert last == {"status": "skipped", "reason": "at_capacity"}
 
 
+async def test_a_one_shot_that_finds_no_room_comes_when_there_is_some(database: Database) -> None:
+    clock = AnyTime()
+    once = a_schedule("once", "one_shot", (START + timedelta(hours=1)).isoformat(), "prune")
+    process = Clockwork(database, a_file([once]), clock)
+    await process.run()
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, retry_after, created_at)"
+        " SELECT 'x' || n, %(now)s, 'dispatch', 'pending', %(later)s, %(now)s FROM generate_series(1, 200) n"
+        " RETURNING 1",
+        now=START,
+        later=START + timedelta(hours=2),
+    )
+    clock.at += timedelta(hours=1)
+    await process.run()
+    assert await statuses(database, "once") == {}
+    (event,) = await rows(database, "SELECT outcome FROM events WHERE kind = 'schedule.skipped'")
+    assert event["outcome"] == "at_capacity"
+    await rows(database, "UPDATE occurrences SET status = 'failed' RETURNING 1")
+    clock.at += timedelta(minutes=4)
+    await process.run()
+    assert await fired(database, "once") == [START + timedelta(hours=1)]
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
+
+
 async def test_old_occurrences_are_forgotten_but_for_the_newest_of_a_schedule(database: Database) -> None:
     clock = AnyTime()
     process = Clockwork(database, a_file([{**HOURLY, "spec": "0 0 * * *"}]), clock)
