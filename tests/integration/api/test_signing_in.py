@@ -93,11 +93,12 @@ async def test_a_button_acts_in_the_name_of_who_signed_in_and_comes_back(
 ) -> None:
     await seed.job(1)
     page = (await browser.get("/queue?status=pending")).text
-    fields = {"action": "cancel", "csrf": csrf_on(page), "back": "/queue?status=pending"}
+    fields = {"action": "cancel", "csrf": csrf_on(page), "back": "/queue?status=pending", "note": "a typo"}
+    assert page.count('name="note"') == page.count('<form class="act"') > 1
     answer = await browser.post("/api/queue/1", data=fields)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/queue?status=pending")
-    (event,) = await rows(database, "SELECT kind, who FROM events")
-    assert event == {"kind": "job.cancelled", "who": "Anna"}
+    (event,) = await rows(database, "SELECT kind, who, detail->>'note' AS note FROM events")
+    assert event == {"kind": "job.cancelled", "who": "Anna", "note": "a typo"}
 
 
 @pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
@@ -212,7 +213,8 @@ async def test_whoever_is_not_signed_in_gets_the_exact_command(
     queue, job, boards = [(await stranger.get(each)).text for each in ("/queue", "/jobs/1", "/boards")]
     bearer = "curl -X {} -H &#34;Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN&#34;"
     for page in (queue, job):
-        assert f"{bearer.format('DELETE')} {SERVER}/api/queue/1</code>" in page.replace('"', "&#34;")
+        command = f"""{bearer.format("DELETE")} -d '{{"note": "why"}}' {SERVER}/api/queue/1</code>"""
+        assert command.replace('"', "&#34;") in page.replace('"', "&#34;")
         assert "action" in page
     assert f"{SERVER}/api/pools/scw-em-rv1/pause" in queue
     assert f"{SERVER}/api/entities/example-org/pause" in queue
