@@ -241,3 +241,37 @@ async def test_the_token_is_in_no_log_line(
     assert "sign_in.done" in said
     assert TOKEN not in said
     assert session not in said
+
+
+@pytest.mark.parametrize("by", ["form", "bearer"])
+async def test_after_several_wrong_tokens_not_even_the_right_one_is_judged_for_a_moment(
+    stranger: httpx.AsyncClient, browser: httpx.AsyncClient, clock: ManualClock, seed: Seed, by: str
+) -> None:
+    await seed.job(1, attempts=1)
+
+    async def attempt(token: str) -> int:
+        if by == "form":
+            return (await stranger.post("/login", data={"token": token})).status_code
+        headers = {"Authorization": f"Bearer {token}"}
+        return (await stranger.patch("/api/queue/1", json={"action": "retry"}, headers=headers)).status_code
+
+    right = 303 if by == "form" else 200
+    for _ in range(4):
+        assert await attempt("guessed") == 403
+    assert await attempt(TOKEN) == right
+    for _ in range(5):
+        assert await attempt("guessed") == 403
+    assert await attempt(TOKEN) == 403
+    assert (await browser.get("/queue")).text.count('class="act"') > 0  # a session goes on
+    await clock.advance(timedelta(seconds=1))
+    assert await attempt(TOKEN) == right
+
+
+async def test_what_somebody_who_is_signed_in_reads_stays_in_no_cache(
+    stranger: httpx.AsyncClient, browser: httpx.AsyncClient, admin: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1)
+    for path in ("/queue", "/jobs/1", "/queue.json", "/boards"):
+        assert (await browser.get(path)).headers["Cache-Control"] == "no-store"
+        assert (await admin.get(path)).headers["Cache-Control"] == "no-store"
+        assert (await stranger.get(path)).headers["Cache-Control"] == "no-cache"

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.listener import Listener
 from controller.settings import File
 from tests.clocks import EPOCH, ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
@@ -434,3 +435,25 @@ async def test_every_form_and_command_has_a_place_for_the_reason_and_the_event_k
         ("schedule.disabled", "Anna", "because disable"),
         ("schedule.deleted", "Anna", "because delete"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/run"), ("PATCH", ""), ("DELETE", "")], ids=["run", "change", "delete"]
+)
+async def test_what_is_done_by_hand_rings_the_loop(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, method: str, path: str
+) -> None:
+    await made(admin)
+    woken = asyncio.Event()
+    task = asyncio.create_task(Listener(database, clock, woken.set).run())
+    try:
+        async with asyncio.timeout(60):
+            await woken.wait()  # it rings once when it has begun to listen
+            woken.clear()
+            body = {"enabled": False} if method == "PATCH" else None
+            answer = await admin.request(method, f"/api/schedules/nights{path}", json=body)
+            assert answer.status_code in (200, 201)
+            await woken.wait()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
