@@ -138,7 +138,7 @@ def _begin_term(lasting: _Lasting) -> Term:
         return provisioner.in_flight
 
     sync_workers = SyncWorkers(
-        file, github, cluster, workers, clock, metrics, in_flight, beside, lasting.ring, lambda: demand.kept
+        file, github, cluster, workers, clock, metrics, in_flight, beside, lasting.ring, lambda: demand.spares
     )
     breakers = BreakerWatch(BreakerStore(database), clock, file.catalogue)
 

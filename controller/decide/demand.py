@@ -16,7 +16,16 @@ from typing import Any
 
 from controller.decide.capacity import SlotMap, Toleration
 from controller.decide.trials import Trial, Tries
-from controller.decide.warm import Leftover, Waiting, WarmStep, kept_by_windows, top_up
+from controller.decide.warm import (
+    Leftover,
+    Waiting,
+    Want,
+    WarmStep,
+    kept_by_windows,
+    making_room,
+    tolerations_of,
+    top_up,
+)
 from controller.domain.constants import NOT_PICKED_UP_AFTER
 from controller.domain.holds import Hold, Holds, HoldScope
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
@@ -101,6 +110,7 @@ class Plan:
     skips: tuple[Skipped, ...]
     warm: tuple[WarmStep, ...] = ()  # spare workers, after all pending jobs
     kept: frozenset[str] = frozenset()  # idle workers that a warm window keeps
+    ending: frozenset[str] = frozenset()  # idle spare workers that stand in the way of a job
 
 
 def match_demand(situation: Situation) -> Plan:
@@ -147,7 +157,7 @@ def _with_warm(
 ) -> Plan:
     """The plan with the spare workers of warm windows, which come after all pending jobs."""
     catalogue, now = situation.catalogue, situation.now
-    waiting = _waiting(plan.skips, catalogue)
+    waiting = _waiting(plan.skips, catalogue, left.slots)
     spare = {
         floor.key: max(0, len(free.get(floor.key, ())) - pending.get(floor.key, 0))
         for floor in situation.floors
@@ -161,24 +171,33 @@ def _with_warm(
         return situation.share(entity).max_workers
 
     warm = top_up(situation.floors, spare, left, waiting, catalogue, cap, barred, now)
-    kept = kept_by_windows(situation.floors, situation.workers, waiting.short, catalogue, now)
-    return replace(plan, warm=warm, kept=kept)
+    workers, wants = situation.workers, waiting.wants
+    ending = making_room(workers, spare, wants, catalogue)
+    kept = kept_by_windows(situation.floors, workers, spare, wants, ending, catalogue, now)
+    return replace(plan, warm=warm, kept=kept, ending=ending)
 
 
 WILL_WANT_A_BOARD = (Skip.BACKING_OFF, Skip.GITHUB_BUDGET_LOW)
 
 
-def _waiting(skips: Iterable[Skipped], catalogue: Catalogue) -> Waiting:
-    """Which boards the jobs still want that got none."""
+def _waiting(skips: Iterable[Skipped], catalogue: Catalogue, slots: SlotMap | Unknown) -> Waiting:
+    """Which boards and places the jobs still want that got none."""
     pools: list[Pool] = []
-    short: set[str] = set()
+    wants: list[Want] = []
     for skip in skips:
         pool = catalogue.serving(skip.job.labels)
-        if pool is not None and skip.reason in WILL_WANT_A_BOARD:
+        if pool is None:
+            continue
+        if skip.reason in WILL_WANT_A_BOARD:
             pools.append(pool)
-        if pool is not None and skip.reason is Skip.NO_FREE_SLOTS:
-            short.add(pool.board)
-    return Waiting(tuple(pools), frozenset(short))
+        if skip.reason is Skip.NO_FREE_SLOTS:
+            wants.append(Want(board=pool.board))
+        if skip.reason is Skip.ENTITY_AT_MAX_WORKERS and not isinstance(slots, Unknown):
+            taken = slots.take(pool.selector, tolerations_of(pool))
+            if taken is not None:
+                _, slots = taken
+            wants.append(Want(pool.board if taken is None else None, skip.job.entity.id))
+    return Waiting(tuple(pools), tuple(wants))
 
 
 def _barred(job: Job, situation: Situation) -> Skipped | None:

@@ -89,3 +89,11 @@ def advice(status: int | None, repo: str, workflow: str, ref: str) -> str:
                 "`on: workflow_dispatch` and the inputs that `with.inputs` names, and the branch must exist."
             )
     return f"GitHub refused to start {workflow} of {repo}."
+
+
+def after_giving_up(repo: str, workflow: str, *, sent: bool) -> str:
+    """What to do when GitHub did not answer until the last attempt."""
+    retry = "retry the occurrence on /schedules or with `PATCH /api/occurrences/{id}`."
+    if not sent:
+        return f"Nothing was started: once GitHub answers again (www.githubstatus.com), {retry}"
+    return f"No run was found: if the Actions page of {repo} shows none of {workflow} either, {retry}"

@@ -4,8 +4,8 @@ A kill needs: no unfinished job bound in our table, and, once the container has 
 not busy, and an earlier one at least a minute ago that said so too. GitHub's 422 on the deletion is the last guard.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from controller.domain.changes import Decided, Effect, EndRunnerThenPod, Intend, ReadRunner, WorkerChange
 from controller.domain.constants import BUSY_LAG, IMAGE_ERROR_PATIENCE
@@ -14,6 +14,7 @@ from controller.domain.sightings import Pod, PodPhase, Unknown
 from controller.domain.views import HealthLimits, View
 from controller.domain.workers import Worker
 
+AT_ONCE = timedelta()  # a job waits for the board or the place of an idle spare runner
 HOPELESS = "InvalidImageName"
 IMAGE_ERRORS = frozenset(
     {
@@ -57,7 +58,8 @@ def check_health(view: View) -> Decided:
             if not isinstance(view.pods, Unknown):  # whether there is a pod to end is not known then
                 effects.append(_kill(worker, pod, Reason(worker.ending_reason)))
             continue
-        verdict = classify_worker(worker, pod, reading, view.limits, view.now)
+        limits = replace(view.limits, idle=AT_ONCE) if worker.name in view.ending else view.limits
+        verdict = classify_worker(worker, pod, reading, limits, view.now)
         if isinstance(verdict, Kill) and not _kept(worker, reading, verdict, view):
             hopeless = pod is not None and pod.waiting == HOPELESS
             changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))

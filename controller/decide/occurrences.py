@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from controller.decide.quiet_hours import is_quiet
 from controller.decide.slots import DueSlots, due_slots, read_moment, slots_after
-from controller.domain.constants import MISSED_SHOWN, ON_TIME
+from controller.domain.constants import MISSED_SHOWN, ON_TIME, ONE_SHOT_AGAIN
 from controller.domain.durations import parse_duration
 from controller.domain.firings import Firing, Pressure
 from controller.domain.schedules import (
@@ -53,6 +53,14 @@ def plan_again(schedule: Schedule, now: datetime, chance: float) -> Planned | No
             return nearest if nearest and schedule.planned.due > nearest.due else None
 
 
+def plan_after_hand(schedule: Schedule, now: datetime) -> Planned | None:
+    """The next time after a run by hand: an interval counts from its last firing, whoever fired it."""
+    if schedule.planned is None or schedule.definition.type != ScheduleType.INTERVAL:
+        return schedule.planned
+    due = now + parse_duration(schedule.definition.spec)
+    return Planned(due, due)
+
+
 def known_type(definition: Definition) -> bool:
     """Whether this program knows what the schedule's spec means."""
     return definition.type in set(ScheduleType)
@@ -70,8 +78,10 @@ def judge_due(schedule: Schedule, pressure: Pressure, now: datetime, chance: flo
     keep = definition.catch_up_cap if definition.catch_up is CatchUp.RUN_ALL_CAPPED else 1
     due = _due(definition, planned, now, keep)
     once = definition.type == ScheduleType.ONE_SHOT
-    after = None if once else _next(definition, now, chance)
-    return replace(_sort_out(definition, planned, due, pressure, now), planned=after, disable=once)
+    firing = _sort_out(definition, planned, due, pressure, now)
+    if once and firing.reason is ScheduleSkip.AT_CAPACITY:  # it has no other time at which it could come
+        return Firing(reason=firing.reason, planned=Planned(planned.due, now + ONE_SHOT_AGAIN))
+    return replace(firing, planned=None if once else _next(definition, now, chance), disable=once)
 
 
 def _due(definition: Definition, planned: Planned, now: datetime, keep: int) -> DueSlots:

@@ -3,8 +3,8 @@
     missing(floor) = runners − (free workers of the key − pending jobs of the key)
 
 A spare runner is a worker like any other: it obeys cap, holds, slots and requests, and the next job of its key takes
-it. It never takes a board that a waiting job could use: not one that a job backs off from or lacks requests for, and
-while jobs wait for boards of its type, idle spare runners are not kept there any longer than others.
+it. It never takes a board that a waiting job could use: not one that a job backs off from or lacks requests for. When a
+job waits for a board of its type, or for a place under its entity's cap, an idle spare runner makes room at once.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from controller.decide.capacity import SlotMap, Toleration
 from controller.decide.trials import Tries
-from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, WARM_REPLACED_WITHIN
+from controller.domain.constants import BACK_OFF_FIRST, BACK_OFF_LAST, WARM_LINGERS, WARM_REPLACED_WITHIN
 from controller.domain.jobs import DemandKey, Entity
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reservations import Need
@@ -49,11 +49,28 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
+class Want:
+    """What one job waits for: the board of a worker, its place under the cap, or both at once."""
+
+    board: str | None = None  # a board type without a free slot
+    entity: int | None = None  # an entity that has as many workers as it may
+
+    def met_by(self, worker: Worker, pool: Pool) -> bool:
+        """Whether the end of that worker gives the job what it waits for."""
+        return self.board in (None, pool.board) and self.entity in (None, worker.entity.id)
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """The jobs that got no worker now: which boards they still want."""
 
     pools: tuple[Pool, ...] = ()  # one entry for each job that will want a board of it soon
-    short: frozenset[str] = frozenset()  # board types without a free slot
+    wants: tuple[Want, ...] = ()  # one entry for each job that lacks a board or a place
+
+    @property
+    def short(self) -> frozenset[str]:
+        """The board types that jobs lack."""
+        return frozenset(want.board for want in self.wants if want.board and want.entity is None)
 
 
 def top_up(
@@ -70,13 +87,14 @@ def top_up(
     if isinstance(left.slots, Unknown):
         return ()
     slots = _without(left.slots, waiting.pools)
+    short = waiting.short
     steps: list[WarmStep] = []
     counted = Counter(spare)
     for floor in sorted(floors, key=lambda floor: (floor.until, floor.occurrence)):
         pool = catalogue.serving(floor.labels)
         if pool is None or floor.until <= now or backs_off(floor, now) or barred(floor, pool):
             continue
-        if pool.board in waiting.short:
+        if pool.board in short:
             continue
         entity, installation = floor.scope.entity, floor.scope.installation_id
         limit = cap(entity)
@@ -100,20 +118,81 @@ def top_up(
 
 def kept_by_windows(
     floors: Iterable[Floor],
-    workers: Iterable[Worker],
-    short: frozenset[str],
+    workers: Sequence[Worker],
+    spare: Mapping[DemandKey, int],
+    wants: Iterable[Want],
+    ending: frozenset[str],
     catalogue: Catalogue,
     now: datetime,
 ) -> frozenset[str]:
-    """The idle workers that an open window keeps; none on boards that waiting jobs are short of."""
-    room = Counter({floor.key: floor.runners for floor in floors if floor.until > now})
+    """The idle workers that a window keeps, open or just ended; no spare one that stands in the way of a job."""
+    room: Counter[DemandKey] = Counter()
+    ended: Counter[DemandKey] = Counter()
+    for floor in floors:
+        if now < floor.until + WARM_LINGERS:
+            (room if now < floor.until else ended)[floor.key] += floor.runners
+    room |= ended  # the window that follows takes over what is there, and does not add to it
     kept: set[str] = set()
-    for worker in sorted(workers, key=lambda worker: (worker.created_at, worker.name), reverse=True):
+    to_spare, different = Counter(spare), dict.fromkeys(wants)
+    to_spare.subtract(worker.key for worker in workers if worker.name in ending)
+    for worker in sorted(workers, key=_age, reverse=True):
         pool = catalogue.named(worker.pool)
-        if worker.free and room[worker.key] > 0 and pool is not None and pool.board not in short:
+        if not worker.free or pool is None or worker.name in ending:
+            continue
+        if to_spare[worker.key] > 0 and any(want.met_by(worker, pool) for want in different):
+            to_spare[worker.key] -= 1
+        elif room[worker.key] > 0:
             room[worker.key] -= 1
             kept.add(worker.name)
     return frozenset(kept)
+
+
+def making_room(
+    workers: Iterable[Worker], spare: Mapping[DemandKey, int], wants: Iterable[Want], catalogue: Catalogue
+) -> frozenset[str]:
+    """The idle spare runners to end now, one for each job that waits for what it takes up; oldest first.
+
+    Whoever is about to go makes room as well, so that no second one ends for the same job.
+    """
+    going: list[tuple[Worker, Pool]] = []
+    idle: list[tuple[Worker, Pool]] = []
+    for worker in sorted(workers, key=_age):
+        pool = catalogue.named(worker.pool)
+        if pool is not None and _goes(worker):
+            going.append((worker, pool))
+        elif (
+            pool is not None and worker.free and worker.warm_for is not None and worker.idle_since is not None
+        ):
+            idle.append((worker, pool))
+    to_spare, ending, unmet = Counter(spare), set[str](), set[Want]()
+    for want in wants:
+        if not idle:
+            break
+        if want in unmet:
+            continue
+        gone = next((each for each in going if want.met_by(*each)), None)
+        if gone is not None:
+            going.remove(gone)
+            continue
+        able = (each for each in idle if to_spare[each[0].key] > 0 and want.met_by(*each))
+        chosen = next(able, None)
+        if chosen is None:
+            unmet.add(want)
+            continue
+        idle.remove(chosen)
+        to_spare[chosen[0].key] -= 1
+        ending.add(chosen[0].name)
+    return frozenset(ending)
+
+
+def _goes(worker: Worker) -> bool:
+    """Whether its place will be free without anybody's doing."""
+    leaving = not worker.status.live or worker.ending_reason is not None or worker.job_ended_at is not None
+    return worker.holds_pod and leaving
+
+
+def _age(worker: Worker) -> tuple[datetime, str]:
+    return worker.created_at, worker.name
 
 
 def backs_off(floor: Floor, now: datetime) -> bool:

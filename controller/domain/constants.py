@@ -73,10 +73,17 @@ WEBHOOK_DEADLINE = timedelta(seconds=8)
 
 # schedules
 ON_TIME = timedelta(minutes=1)  # a cron time that is later than this was missed
+ONE_SHOT_AGAIN = timedelta(minutes=4)  # while too many runs of schedules wait or run
 MISSED_SHOWN = 100  # missed times that get an event of their own; the rest is counted
 SLOTS_COUNTED = 2_000  # past this many, missed times are only estimated
 OCCURRENCES_OPEN = 200  # pending or running, over all schedules
 OCCURRENCE_LEASE = timedelta(minutes=3)  # longer than all that a dispatch may ask of GitHub
+OCCURRENCE_RETRY_WITHIN = timedelta(hours=2)  # GitHub's limits last an hour at most
 OCCURRENCE_BACK_OFF = (timedelta(minutes=1), timedelta(minutes=2), timedelta(minutes=4))
+RUNS_UNDER_WAY = 20  # earlier runs of a schedule that the flood guard asks about
+RUN_LOOKED_FOR_AFTER = timedelta(seconds=5)  # GitHub started a workflow without saying which run that is
+WARM_LINGERS = timedelta(
+    minutes=1
+)  # idle spare runners outlive their window: the next one may begin at its end
 WARM_REPLACED_WITHIN = timedelta(minutes=4)  # the longest wait when GitHub removed an idle spare runner
 DISPATCH_WINDOW = timedelta(minutes=1)  # around a request whose answer was lost, its run is looked for

@@ -139,6 +139,7 @@ class Schedule:
     planned: Planned | None = None
     last_run_at: datetime | None = None
     last_error: str | None = None
+    in_file: bool = False  # one that was removed from the file stays, disabled
 
     @property
     def name(self) -> str:
@@ -181,7 +182,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """An open warm window: so many spare runners for these labels until then."""
+    """A warm window, open or ended moments ago: so many spare runners for these labels until then."""
 
     occurrence: int
     schedule: str

@@ -17,4 +17,4 @@ class Supply:
     running: int = 0  # jobs
     holds: Holds = field(default_factory=Holds)
     suspended: frozenset[int] = frozenset()  # installations
-    floors: tuple[Floor, ...] = ()  # open warm windows
+    floors: tuple[Floor, ...] = ()  # warm windows, open or ended moments ago

@@ -28,6 +28,14 @@ class HealthLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Spares:
+    """What the last match says of idle workers."""
+
+    kept: frozenset[str] | None = None  # a warm window keeps these; None: not known yet
+    ending: frozenset[str] = frozenset()  # spare ones that stand in the way of a job
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """All that the phases of sync_workers decide upon."""
 
@@ -41,6 +49,7 @@ class View:
     absent: frozenset[str] = frozenset()  # pods for which the API server itself just answered 404
     in_flight: frozenset[str] = frozenset()  # workers whose provisioning is under way in this process
     kept: frozenset[str] | None = frozenset()  # idle workers that a warm window keeps; None: not known yet
+    ending: frozenset[str] = frozenset()  # idle spare workers that stand in the way of a job
 
     @property
     def live(self) -> tuple[Worker, ...]:

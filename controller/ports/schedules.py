@@ -79,7 +79,13 @@ class Occurrences(Protocol):
     async def note_sent(
         self, occurrence: Occurrence, runs_before: Collection[int], epoch: int, now: datetime
     ) -> bool:
-        """A request is about to be sent; False: it must not be, another for the same workflow may be unanswered."""
+        """A request is about to be sent; False: it must not be, or not now."""
+        ...
+
+    async def look_for_run(
+        self, occurrence: Occurrence, result: str, at: datetime, epoch: int, now: datetime
+    ) -> bool:
+        """It was started, but not which run that is was said: from now on it is only looked for."""
         ...
 
     async def complete(
@@ -117,8 +123,8 @@ class Occurrences(Protocol):
         """It failed for good, until somebody retries it by hand; the schedule shows why. Refused: nothing was sent."""
         ...
 
-    async def previous_run(self, occurrence: Occurrence) -> Occurrence | None:
-        """The last one before it that started a run."""
+    async def previous_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
+        """Those before it whose run is not known to have ended, newest first."""
         ...
 
     async def note_run_ended(self, occurrence: Occurrence, epoch: int, now: datetime) -> None:
@@ -133,8 +139,12 @@ class Occurrences(Protocol):
         """Where a recent job of that account (and repository) belonged."""
         ...
 
-    async def reclaim(self, epoch: int, now: datetime) -> list[str]:
-        """Put back what a process left behind that ended; it is tried again from where it was."""
+    async def reclaim(self, held: Collection[int], epoch: int, now: datetime) -> list[str]:
+        """Put back what a process left behind that ended, but for what this one has in hand."""
+        ...
+
+    async def pull_back(self, epoch: int, now: datetime) -> None:
+        """What a clock set ahead wrote lasts no longer than it would from now on."""
         ...
 
     async def end_windows(self, epoch: int, now: datetime) -> int:
@@ -193,7 +203,7 @@ class Desk(Protocol):
         ...
 
     async def delete(self, name: str, by: By, now: datetime) -> Schedule | None:
-        """Forget one of the API's; the answer is what it was, or None."""
+        """Forget one that is not in the file; the answer is what it was, or None."""
         ...
 
     async def run_now(self, name: str, by: By, now: datetime) -> Occurrence | ScheduleSkip | None:

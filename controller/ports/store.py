@@ -233,6 +233,6 @@ class Retention(Protocol):
 class Demand(Protocol):
     """What demand_match reads."""
 
-    async def read(self) -> Supply:
-        """Pending jobs, workers and holds, as of one moment."""
+    async def read(self, now: datetime) -> Supply:
+        """Pending jobs, workers, holds and warm windows, as of one moment."""
         ...

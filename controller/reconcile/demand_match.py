@@ -15,6 +15,7 @@ from controller.domain.pools import Pool
 from controller.domain.schedules import Floor
 from controller.domain.sightings import NodeView, Unknown
 from controller.domain.supply import Supply
+from controller.domain.views import Spares
 from controller.domain.workers import Worker
 from controller.ports import Budget, Clock, Cluster, Demand, GitHub, Jobs
 from controller.reconcile.forks import ForkGate
@@ -53,14 +54,12 @@ class DemandMatch:
         self._breakers = breakers
         self._forks = forks  # None: pull requests from forks may run
         self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
-        self.kept: frozenset[str] | None = (
-            None  # idle workers that a warm window keeps; None before the first match
-        )
+        self.spares = Spares()
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
         plan, probes, self.held = await self._match()
-        self.kept = plan.kept
+        self.spares = Spares(plan.kept, plan.ending)
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
         made: list[Step | WarmStep] = [*plan.steps, *plan.warm]
@@ -75,7 +74,7 @@ class DemandMatch:
 
     async def _match(self) -> tuple[Plan, Probes, frozenset[str]]:
         now = self._clock.now()
-        seen = await self._demand.read()
+        seen = await self._demand.read(now)
         floors = tuple(floor for floor in seen.floors if self._may_be_warm(floor))
         held, breakers = seen.holds.boards(now), self._breakers()
         allowed = cache(self._file.access.allows)

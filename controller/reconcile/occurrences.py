@@ -17,11 +17,13 @@ from controller.decide.dispatch import (
     TryAgain,
     advice,
     after_attempt,
+    after_giving_up,
     may_send,
     pick_run,
     search_span,
     span_before,
 )
+from controller.domain.constants import RUN_LOOKED_FOR_AFTER, RUNS_UNDER_WAY
 from controller.domain.jobs import Scope
 from controller.domain.schedules import (
     Action,
@@ -32,6 +34,7 @@ from controller.domain.schedules import (
     window_end,
 )
 from controller.errors import (
+    TEXT_LIMIT,
     GitHubError,
     GitHubForbidden,
     GitHubNotFound,
@@ -72,6 +75,7 @@ class OccurrenceWork:
         self._forget = prune
         self._clock = clock
         self._metrics = metrics
+        self._in_hand: set[int] = set()
         self._targets = Targets(file, github, rows, clock)
         self._actions: Mapping[Action, Callable[[Occurrence, int], Awaitable[None]]] = {
             Action.WARM: self._warm,
@@ -84,8 +88,17 @@ class OccurrenceWork:
         found = False
         while (occurrence := await self._rows.claim(epoch, self._clock.now())) is not None:
             found = True
-            await self._carry_out(occurrence, epoch)
+            self._in_hand.add(occurrence.id)
+            try:
+                await self._carry_out(occurrence, epoch)
+            finally:
+                self._in_hand.discard(occurrence.id)
         return found
+
+    @property
+    def in_hand(self) -> frozenset[int]:
+        """The occurrences that are carried out here just now; however late it is, nobody else may take them."""
+        return frozenset(self._in_hand)
 
     async def _carry_out(self, occurrence: Occurrence, epoch: int) -> None:
         try:
@@ -123,8 +136,8 @@ class OccurrenceWork:
     async def _dispatch_to(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
         if await self._found(scope, occurrence, epoch):
             return
-        if not may_send(occurrence):
-            await self._fail(occurrence, occurrence.error or "GitHub never answered.", epoch)
+        if occurrence.result is not None or not may_send(occurrence):
+            await self._not_found(occurrence, epoch)
             return
         if occurrence.sent_at is None and await self._predecessor_runs(scope, occurrence, epoch):
             if occurrence.caught_up:
@@ -160,9 +173,21 @@ class OccurrenceWork:
         except GitHubError as error:
             await self._failed_attempt(occurrence, error, epoch, sent=sent)
             return
-        result = run.html_url if run else f"started; GitHub did not say which run of {workflow} in {repo}"
-        await self._rows.complete(occurrence, result, run, epoch, self._clock.now())
-        self._done(occurrence, result)
+        if run is None:
+            result = f"started; GitHub did not say which run of {workflow} in {repo}"
+            at = self._clock.now() + RUN_LOOKED_FOR_AFTER
+            await self._rows.look_for_run(occurrence, result, at, epoch, self._clock.now())
+            return
+        await self._rows.complete(occurrence, run.html_url, run, epoch, self._clock.now())
+        self._done(occurrence, run.html_url)
+
+    async def _not_found(self, occurrence: Occurrence, epoch: int) -> None:
+        """There is no run, and nothing may be sent: one that GitHub said it started comes late, another never."""
+        if occurrence.result is not None:
+            await self._try_again(occurrence, occurrence.result, epoch, sent=True)
+            return
+        text = occurrence.error or "GitHub never answered."
+        await self._fail(occurrence, _advised(text, occurrence, sent=True), epoch)
 
     async def _found(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
         """Whether the run of an earlier, unanswered request is there; then it is linked."""
@@ -189,29 +214,36 @@ class OccurrenceWork:
         return await self._github.list_dispatched_runs(scope, given["repo"], branch, between)
 
     async def _predecessor_runs(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
-        """The flood guard: whether the run that this schedule started before is still under way."""
-        previous = await self._rows.previous_run(occurrence)
-        if previous is None or previous.run_id is None or previous.run_ended_at is not None:
-            return False
+        """The flood guard: whether a run that this schedule started before is still under way."""
+        for previous in await self._rows.previous_runs(occurrence, RUNS_UNDER_WAY):
+            if not await self._run_ended(scope, previous):
+                return True
+            await self._rows.note_run_ended(previous, epoch, self._clock.now())
+        return False
+
+    async def _run_ended(self, scope: Scope, previous: Occurrence) -> bool:
+        if previous.run_id is None:
+            return True
         try:
             run = await self._github.get_run(scope, previous.arguments["repo"], previous.run_id)
         except GitHubNotFound:
-            ended = True  # deleted by its owner
-        else:
-            ended = run.status == "completed"
-        if ended:
-            await self._rows.note_run_ended(previous, epoch, self._clock.now())
-        return not ended
+            return True  # deleted by its owner
+        return run.status == "completed"
 
     async def _failed_attempt(
         self, occurrence: Occurrence, error: GitHubError, epoch: int, *, sent: bool
     ) -> None:
-        text = clip(redact(str(error)))
+        await self._try_again(occurrence, str(error), epoch, sent=sent)
+
+    async def _try_again(self, occurrence: Occurrence, text: str, epoch: int, *, sent: bool) -> None:
+        """Later, or not any more; what GitHub said it started is done also if its run is never found."""
         match after_attempt(occurrence, self._clock.now(), sent=sent):
             case TryAgain(at):
                 await self._later(occurrence, at, text, epoch, counts=True)
+            case _ if occurrence.result is not None:
+                await self._complete(occurrence, occurrence.result, epoch)
             case _:
-                await self._fail(occurrence, text, epoch)
+                await self._fail(occurrence, _advised(text, occurrence, sent=sent), epoch)
 
     async def _later(
         self, occurrence: Occurrence, at: datetime, error: str, epoch: int, *, counts: bool
@@ -235,3 +267,11 @@ class OccurrenceWork:
 
     def _count(self, status: OccurrenceStatus) -> None:
         self._metrics.schedule_runs_total.labels(status.value).inc()
+
+
+def _advised(text: str, occurrence: Occurrence, *, sent: bool) -> str:
+    """An error from outside with what to do about it, which is never cut off."""
+    if occurrence.action is not Action.DISPATCH:
+        return clip(redact(text))
+    todo = after_giving_up(occurrence.arguments["repo"], occurrence.arguments["workflow"], sent=sent)
+    return f"{clip(redact(text), TEXT_LIMIT - len(todo) - 1)} {todo}"

@@ -72,19 +72,20 @@ class ScheduleStep:
             await self._recover(epoch, now)
             self._looked_at = now
         agenda = await self._occurrences.agenda()
-        if agenda.schedule is not None and agenda.schedule <= now:
-            await self._fire(epoch, now)
-            agenda = await self._occurrences.agenda()
-        if agenda.window is not None and agenda.window <= now:
+        if agenda.window is not None and agenda.window <= now:  # before the same schedule opens the next one
             for _ in range(await self._occurrences.end_windows(epoch, now)):
                 self._count(OccurrenceStatus.COMPLETED)
+        if agenda.schedule is not None and agenda.schedule <= now:
+            await self._fire(epoch, now)
+        agenda = await self._occurrences.agenda()
         if agenda.occurrence is not None and agenda.occurrence <= now:
             for number in range(AT_ONCE):
                 self._beside.start(f"{WORK}{number}", partial(self._work.work, epoch))
 
     async def _recover(self, epoch: int, now: datetime) -> None:
-        """At start-up and every few minutes: leases that ran out, and times that a wrong clock made too late."""
-        reclaimed = await self._occurrences.reclaim(epoch, now)
+        """At start-up and every few minutes: leases that ran out, and what a wrong clock wrote."""
+        await self._occurrences.pull_back(epoch, now)
+        reclaimed = await self._occurrences.reclaim(self._work.in_hand, epoch, now)
         moved = await self._schedules.replan(
             lambda schedule: plan_again(schedule, now, self._rng.random()), epoch, now
         )

@@ -144,6 +144,7 @@ def _schemas() -> Json:
     schedule = _object(
         **{name: part for name, part in body.items() if name not in ("catchUpCap", "quietHours")},
         owner={"enum": ["file", "api"]},
+        in_file=FLAG,
         status={"enum": ["idle", "running", "disabled"]},
         last_run_at=MAYBE_WHEN,
         next_run_at=MAYBE_WHEN,

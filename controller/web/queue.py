@@ -24,7 +24,7 @@ NEVER_SEEN = (
 )
 
 # More that stands in the queue, by name: the rows, shown by the template `queue_<name>.html`.
-OtherRows = Callable[[datetime], Awaitable[list[Shown]]]
+OtherRows = Callable[[Request], Awaitable[list[Shown]]]
 
 
 class Queue:
@@ -39,7 +39,7 @@ class Queue:
         now = self._deps.clock.now()
         rows, links = await self._jobs(request, now)
         holds = [show_hold(hold) for hold in await self._deps.store.holds(now)]
-        others = {name: await read(now) for name, read in self._others.items()}
+        others = {name: await read(request) for name, read in self._others.items()}
         data: dict[str, Any] = {"jobs": rows, "holds": holds, **others}
         context = {
             **data,

@@ -89,7 +89,7 @@ class Faces:
         """The view as HTML."""
 
         async def answer(request: Request) -> Response:
-            return self._renderer.page(request, await self._view(make, request))
+            return self._for_reader(request, self._renderer.page(request, await self._view(make, request)))
 
         return answer
 
@@ -97,9 +97,15 @@ class Faces:
         """The view as JSON."""
 
         async def answer(request: Request) -> Response:
-            return self._renderer.twin(await self._view(make, request))
+            return self._for_reader(request, self._renderer.twin(await self._view(make, request)))
 
         return answer
+
+    def _for_reader(self, request: Request, response: Response) -> Response:
+        """What somebody who is signed in reads stays in no cache, not even the browser's own."""
+        if self._deps.visitors.reader(request) is not None:
+            response.headers["Cache-Control"] = "no-store"
+        return response
 
     async def _view(self, make: MakeView, request: Request) -> View:
         if self._deps.closed_to(request):

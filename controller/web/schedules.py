@@ -124,10 +124,11 @@ class ScheduleViews:
             raise NotThere(UNKNOWN)
         return View("schedules.html", name, show_schedule(line, now, full=full))
 
-    async def waiting(self, now: datetime) -> list[Shown]:
-        """For the queue: the occurrences that wait, run or failed, as strangers may see them."""
-        found = await self._desk.waiting(now - FAILED_SHOWN, OCCURRENCES_SHOWN)
-        return [show_occurrence(each, full=False) for each in found]
+    async def waiting(self, request: Request) -> list[Shown]:
+        """For the queue: the occurrences that wait, run or failed."""
+        full = self._deps.visitors.reader(request) is not None
+        found = await self._desk.waiting(self._deps.clock.now() - FAILED_SHOWN, OCCURRENCES_SHOWN)
+        return [show_occurrence(each, full=full) for each in found]
 
 
 class ScheduleActs:
@@ -162,7 +163,10 @@ class ScheduleActs:
             if schedule.owner is Owner.FILE:
                 raise Refused(409, FROM_THE_FILE)
             before = schedule.definition
-            definition = self._checked({**as_entry(before), **entry, "name": before.name})
+            known = as_entry(before)
+            if entry.get("catchUp", known["catchUp"]) != known["catchUp"]:
+                known.pop("catchUpCap", None)
+            definition = self._checked({**known, **entry, "name": before.name})
             times = ("type", "spec", "timezone", "jitter", "enabled")
             moved = any(getattr(before, each) != getattr(definition, each) for each in times)
             return definition, self._plan(now)(definition) if moved else schedule.planned
@@ -180,13 +184,13 @@ class ScheduleActs:
         return await self._switch(_name(request), body.action == "enable", By(who, body.note))
 
     async def delete(self, request: Request, who: str, fields: Fields) -> Done:
-        """Forget a schedule of the API's."""
+        """Forget a schedule that is not in the settings file."""
         by = By(who, checked(NoteBody, fields).note)
         now = self._clock.now()
         gone = await self._desk.delete(_name(request), by, now)
         if gone is None:
             raise Refused(404, UNKNOWN, "Not found")
-        if gone.owner is Owner.FILE:
+        if gone.in_file:
             raise Refused(409, "It comes from the settings file: remove it there, or disable it here.")
         return Done(self._show(gone, now))
 

@@ -32,6 +32,7 @@ def show_schedule(line: ScheduleLine, now: datetime, *, full: bool) -> Shown:
         **as_entry(definition, full=full),
         "enabled": schedule.enabled,
         "owner": schedule.owner.value,
+        "in_file": schedule.in_file,
         "status": line.status,
         "last_run_at": schedule.last_run_at,
         "next_run_at": schedule.planned.run_at if schedule.enabled and schedule.planned else None,

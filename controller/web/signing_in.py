@@ -5,13 +5,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from controller.web.admin import COOKIE, Admin, Refused, local_path, read_fields
+from controller.web.admin import COOKIE, WRONG, Admin, Refused, local_path, read_fields
 from controller.web.rendering import SECURITY_HEADERS, Renderer, View
 from controller.web.sessions import SESSION_LENGTH, clean_name
 
 log = structlog.get_logger()
 
-WRONG = "That is not the admin token."
 IMPOSSIBLE = "Nobody can sign in here: the operators have set no $SWITCHBOARD_ADMIN_TOKEN."
 
 
@@ -48,7 +47,7 @@ class SigningIn:
         value = self._admin.open_session(name)
         if value is None:
             return self._form(request, back, IMPOSSIBLE, 403)
-        if not self._admin.knows(str(fields.get("token") or "").strip()):
+        if not self._admin.judge(request, str(fields.get("token") or "").strip()):
             log.warning("sign_in.refused", client=request.client.host if request.client else None)
             return self._form(request, back, WRONG, 403)
         log.info("sign_in.done", who=name)

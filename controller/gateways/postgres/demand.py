@@ -4,8 +4,10 @@ In one snapshot, because a job that starts between two reads would count as dema
 more, and a second worker would be made for it.
 """
 
+from datetime import datetime
 from typing import Any
 
+from controller.domain.constants import WARM_LINGERS
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import Job, Scope
 from controller.domain.reasons import Reason
@@ -40,19 +42,20 @@ class DemandStore:
             SELECT max(g.completed_at) FROM workers g WHERE g.warm_for = o.id AND g.status = 'completed'
         ), '-infinity')
     ) f ON true
-    WHERE o.action = 'warm' AND o.status = 'running' AND o.leased_until IS NULL
+    WHERE o.warm_until > %(since)s AND o.status IN ('running', 'completed') AND o.leased_until IS NULL
     """
     HOLDS = "SELECT scope, target, why, who, created_at, until, note, level FROM holds"
 
-    async def read(self) -> Supply:
+    async def read(self, now: datetime) -> Supply:
         """Everything, as of one moment."""
         async with self._database.transaction() as connection:
             await connection.execute(self.ONE_MOMENT)
             jobs = await self._pending(connection)
             workers = await (await connection.execute(WorkerStore.CURRENT)).fetchall()
+            ended = {"since": now - WARM_LINGERS}
             running = await (await connection.execute(self.RUNNING)).fetchone()
             holds = await (await connection.execute(self.HOLDS)).fetchall()
-            floors = await (await connection.execute(self.FLOORS)).fetchall()
+            floors = await (await connection.execute(self.FLOORS, ended)).fetchall()
             installations = sorted(
                 {job.installation_id for job in jobs} | {row["installation_id"] for row in floors}
             )

@@ -11,12 +11,15 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from controller.domain.constants import OCCURRENCE_LEASE
+from controller.domain.constants import CALL_DEADLINE, OCCURRENCE_LEASE, OCCURRENCE_RETRY_WITHIN
 from controller.domain.jobs import Scope
 from controller.domain.schedules import Agenda, Occurrence, ScheduleSkip, StartedRun
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.rows import entity_of
+from controller.gateways.postgres.schedule_effects import WHO
 from controller.gateways.postgres.schedule_rows import OCCURRENCE_COLUMNS, note_schedule, occurrence_of
+
+HOPELESS = "Every process that ran it ended before it was done; the log says why. Then retry it by hand."
 
 
 class OccurrenceStore:
@@ -32,7 +35,9 @@ class OccurrenceStore:
         SELECT 1 FROM occurrences e
         WHERE e.id <> o.id AND e.status IN ('pending', 'running') AND e.sent_at IS NOT NULL
             AND lower(e.arguments->>'repo') = lower(o.arguments->>'repo')
-            AND e.arguments->>'workflow' = o.arguments->>'workflow' AND e.arguments->>'ref' = o.arguments->>'ref'))"""
+            AND lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
+            AND regexp_replace(e.arguments->>'ref', '^refs/(heads|tags)/', '')
+                = regexp_replace(o.arguments->>'ref', '^refs/(heads|tags)/', '')))"""
     # Whoever is unanswered comes before the older ones of its schedule too: those may wait for its answer.
     IN_LINE = f"""o.status = 'pending' AND {ALONE} AND (o.sent_at IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM occurrences e
@@ -41,7 +46,7 @@ class OccurrenceStore:
     AGENDA = f"""
     SELECT
         (SELECT min(next_run_at) FROM schedules WHERE enabled) AS schedule,
-        (SELECT min(COALESCE(o.retry_after, o.created_at)) FROM occurrences o WHERE {IN_LINE}) AS occurrence,
+        (SELECT min(COALESCE(o.retry_after, 'epoch')) FROM occurrences o WHERE {IN_LINE}) AS occurrence,
         (SELECT min(warm_until) FROM occurrences WHERE status = 'running' AND leased_until IS NULL) AS window,
         (SELECT min(leased_until) FROM occurrences WHERE status = 'running') AS lease
     """
@@ -74,17 +79,33 @@ class OccurrenceStore:
     SENT = f"""
     UPDATE occurrences o SET sent_at = COALESCE(sent_at, %(now)s), last_sent_at = %(now)s,
         runs_before = CASE WHEN sent_at IS NULL THEN %(runs)s ELSE runs_before END
-    WHERE {LEASED} AND {ALONE}
+    WHERE {LEASED} AND leased_until > %(answered)s AND {ALONE}
     """
 
     async def note_sent(
         self, occurrence: Occurrence, runs_before: Collection[int], epoch: int, now: datetime
     ) -> bool:
-        """A request is about to be sent; False: it must not be, another for the same workflow may be unanswered."""
+        """A request is about to be sent; False: it must not be.
+
+        Then another one for the same workflow may be unanswered, or the lease may end before its answer is there.
+        """
         async with self._database.leading(epoch) as connection:
             await connection.execute(self.ONE_AT_A_TIME)  # two that were claimed together see each other
-            values = {"now": now, "runs": list(runs_before)}
+            values = {"now": now, "runs": list(runs_before), "answered": now + 2 * CALL_DEADLINE}
             return await self._leased_write(connection, self.SENT, occurrence, values)
+
+    ANSWERED = f"""
+    UPDATE occurrences SET status = 'pending', result = %(result)s, retry_after = %(at)s, error = NULL, attempts = 0,
+        leased_until = NULL
+    WHERE {LEASED}
+    """
+
+    async def look_for_run(
+        self, occurrence: Occurrence, result: str, at: datetime, epoch: int, now: datetime
+    ) -> bool:
+        """It was started, but not which run that is was said: from now on it is only looked for."""
+        values = {"now": now, "at": at, "result": result}
+        return await self._write(self.ANSWERED, occurrence, epoch, values)
 
     COMPLETE = f"""
     UPDATE occurrences SET status = 'completed', completed_at = %(now)s, leased_until = NULL, error = NULL,
@@ -177,15 +198,16 @@ class OccurrenceStore:
 
     PREVIOUS = f"""
     SELECT {OCCURRENCE_COLUMNS} FROM occurrences
-    WHERE schedule = %(schedule)s AND due_at < %(due)s AND run_id IS NOT NULL ORDER BY due_at DESC LIMIT 1
+    WHERE schedule = %(schedule)s AND due_at < %(due)s AND run_id IS NOT NULL AND run_ended_at IS NULL
+    ORDER BY due_at DESC LIMIT %(limit)s
     """
 
-    async def previous_run(self, occurrence: Occurrence) -> Occurrence | None:
-        """The last one before it that started a run."""
-        values = {"schedule": occurrence.schedule, "due": occurrence.due_at}
+    async def previous_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
+        """Those before it whose run is not known to have ended, newest first."""
+        values = {"schedule": occurrence.schedule, "due": occurrence.due_at, "limit": limit}
         async with self._database.transaction() as connection:
-            row = await (await connection.execute(self.PREVIOUS, values)).fetchone()
-        return occurrence_of(row) if row else None
+            rows = await (await connection.execute(self.PREVIOUS, values)).fetchall()
+        return [occurrence_of(row) for row in rows]
 
     RUN_ENDED = "UPDATE occurrences SET run_ended_at = %(now)s WHERE id = %(id)s AND run_ended_at IS NULL"
 
@@ -216,18 +238,49 @@ class OccurrenceStore:
             row = await (await connection.execute(self.KNOWN, values)).fetchone()
         return Scope(row["app_id"], row["installation_id"], entity_of(row), repo) if row else None
 
+    # A lease that runs for longer than any does was written by a clock that was ahead.
     RECLAIM = """
-    UPDATE occurrences SET status = 'pending', leased_until = NULL, error = 'the process that ran it ended'
-    WHERE status = 'running' AND leased_until <= %(now)s RETURNING schedule
+    UPDATE occurrences SET status = CASE WHEN attempts > max_attempts THEN 'failed' ELSE 'pending' END,
+        completed_at = CASE WHEN attempts > max_attempts THEN %(now)s::timestamptz END,
+        error = CASE WHEN attempts > max_attempts THEN %(hopeless)s ELSE 'the process that ran it ended' END,
+        leased_until = NULL
+    WHERE status = 'running' AND (leased_until <= %(now)s OR leased_until > %(ahead)s) AND id <> ALL(%(held)s)
+    RETURNING schedule, status, error
     """
 
-    async def reclaim(self, epoch: int, now: datetime) -> list[str]:
-        """Put back what a process left behind that ended; it is tried again from where it was."""
+    async def reclaim(self, held: Collection[int], epoch: int, now: datetime) -> list[str]:
+        """Put back what a process left behind that ended, but for what this one has in hand."""
+        values = {"now": now, "ahead": now + 2 * OCCURRENCE_LEASE, "held": list(held), "hopeless": HOPELESS}
         async with self._database.leading(epoch) as connection:
-            rows = await (await connection.execute(self.RECLAIM, {"now": now})).fetchall()
+            rows = await (await connection.execute(self.RECLAIM, values)).fetchall()
             for row in rows:
                 await note_schedule(connection, "schedule.reclaimed", row["schedule"], now)
+                if row["status"] == "failed":
+                    await connection.execute(self.LAST_ERROR, {**row, "now": now})
+                    detail = {"error": row["error"]}
+                    await note_schedule(connection, "schedule.failed", row["schedule"], now, detail=detail)
         return [row["schedule"] for row in rows]
+
+    TOO_LATE = """
+    UPDATE occurrences SET retry_after = NULL WHERE status = 'pending' AND retry_after > %(latest)s
+    """
+    TOO_LONG = """
+    UPDATE occurrences SET warm_until = %(now)s + make_interval(secs => (arguments->>'for')::float)
+    WHERE status = 'running' AND leased_until IS NULL
+        AND warm_until > %(now)s + make_interval(secs => (arguments->>'for')::float)
+    """
+    HELD_TOO_LONG = """
+    UPDATE holds h SET until = %(now)s + make_interval(secs => (s.arguments->>'for')::float)
+    FROM schedules s WHERE h.who = %(mark)s || s.name
+        AND h.until > %(now)s + make_interval(secs => (s.arguments->>'for')::float)
+    """
+
+    async def pull_back(self, epoch: int, now: datetime) -> None:
+        """What a clock set ahead wrote lasts no longer than it would from now on."""
+        values = {"now": now, "latest": now + OCCURRENCE_RETRY_WITHIN, "mark": WHO}
+        async with self._database.leading(epoch) as connection:
+            for statement in (self.TOO_LATE, self.TOO_LONG, self.HELD_TOO_LONG):
+                await connection.execute(statement, values)
 
     END_WINDOWS = """
     UPDATE occurrences SET status = 'completed', completed_at = %(now)s, result = 'its window has ended'

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from controller.decide.occurrences import plan_after_hand
 from controller.domain.controls import By
 from controller.domain.firings import Firing
 from controller.domain.pages import Listing, Slice, Window
@@ -29,6 +30,7 @@ from controller.gateways.postgres.schedule_rows import (
     note_schedule,
     occurrence_of,
     planned_values,
+    readable,
     schedule_of,
 )
 from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore
@@ -51,7 +53,8 @@ class ScheduleDesk:
     async def lines(self) -> list[ScheduleLine]:
         """Every schedule with its newest occurrence."""
         async with self._database.transaction() as connection:
-            schedules = [schedule_of(row) for row in await (await connection.execute(self.ALL)).fetchall()]
+            found = await (await connection.execute(self.ALL)).fetchall()
+            schedules = [schedule for row in found if (schedule := readable(row)) is not None]
             names = {"names": [schedule.name for schedule in schedules]}
             rows = await (await connection.execute(self.LAST, names)).fetchall()
         last = {row["schedule"]: occurrence_of(row) for row in rows}
@@ -82,14 +85,16 @@ class ScheduleDesk:
             cursor = await connection.execute(self.WAITING, {"since": since, "limit": limit})
             return [occurrence_of(row) for row in await cursor.fetchall()]
 
+    CREATE = f"{ScheduleStore.NEW} ON CONFLICT (name) DO NOTHING RETURNING name"
+
     async def create(
         self, definition: Definition, planned: Planned | None, by: By, now: datetime
     ) -> Schedule | None:
         """A new schedule of the API's; None if the name is taken."""
         async with self._database.transaction() as connection:
-            if await self._locked(connection, definition.name) is not None:
+            values = self._values(definition, planned, now)
+            if await (await connection.execute(self.CREATE, values)).fetchone() is None:
                 return None
-            await self._put(connection, definition, planned, now)
             await note_schedule(connection, "schedule.created", definition.name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, definition.name)
@@ -101,7 +106,9 @@ class ScheduleDesk:
             if schedule is None:
                 return None
             definition, planned = change(schedule)
-            await self._put(connection, definition, planned, now)
+            await connection.execute(ScheduleStore.PUT, self._values(definition, planned, now))
+            if not definition.enabled:
+                await self._end_windows(connection, name, now)
             await note_schedule(connection, "schedule.changed", name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
@@ -130,6 +137,8 @@ class ScheduleDesk:
                 planned = plan(schedule.definition)
             values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
             await connection.execute(self.SWITCH, values)
+            if not enabled:
+                await self._end_windows(connection, name, now)
             kind = "schedule.enabled" if enabled else "schedule.disabled"
             await note_schedule(connection, kind, name, now, by=by)
             await ring(connection, self._database.channel)
@@ -138,13 +147,29 @@ class ScheduleDesk:
     DELETE = "DELETE FROM schedules WHERE name = %(name)s"
 
     async def delete(self, name: str, by: By, now: datetime) -> Schedule | None:
-        """Forget one of the API's; its occurrences stay. The answer is what it was, or None."""
+        """Forget one that is not in the file; its occurrences stay. The answer is what it was, or None."""
         async with self._database.transaction() as connection:
             schedule = await self._locked(connection, name)
-            if schedule is not None and schedule.owner is Owner.API:
+            if schedule is not None and not schedule.in_file:
                 await connection.execute(self.DELETE, {"name": name})
+                await self._end_windows(connection, name, now)
                 await note_schedule(connection, "schedule.deleted", name, now, by=by)
+                await ring(connection, self._database.channel)
             return schedule
+
+    # The loop closes a window whose time is over; one that has yet to open never does.
+    END_WINDOWS = """
+    UPDATE occurrences SET warm_until = %(now)s
+    WHERE schedule = %(name)s AND status = 'running' AND warm_until > %(now)s
+    """
+    CLOSE_WINDOWS = """
+    UPDATE occurrences SET status = 'skipped', reason = 'disabled', completed_at = %(now)s
+    WHERE schedule = %(name)s AND action = 'warm' AND status = 'pending'
+    """
+
+    async def _end_windows(self, connection: Connection, name: str, now: datetime) -> None:
+        for statement in (self.END_WINDOWS, self.CLOSE_WINDOWS):
+            await connection.execute(statement, {"name": name, "now": now})
 
     ONE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE schedule = %(name)s AND due_at = %(due)s"
 
@@ -158,7 +183,8 @@ class ScheduleDesk:
             pressure = await claimed.pressure()
             if pressure.predecessor or pressure.full or not schedule.enabled:
                 return _refusal(schedule, pressure.predecessor)
-            await claimed.record(Firing(fire=(now,), planned=schedule.planned), now, manual=True)
+            planned = plan_after_hand(schedule, now)
+            await claimed.record(Firing(fire=(now,), planned=planned), now, manual=True)
             await note_schedule(connection, "schedule.run", name, now, by=by)
             await ring(connection, self._database.channel)
             cursor = await connection.execute(self.ONE, {"name": name, "due": now})
@@ -193,12 +219,10 @@ class ScheduleDesk:
         row = await (await connection.execute(self.LOCK, {"name": name})).fetchone()
         return schedule_of(row) if row else None
 
-    async def _put(
-        self, connection: Connection, definition: Definition, planned: Planned | None, now: datetime
-    ) -> None:
+    def _values(self, definition: Definition, planned: Planned | None, now: datetime) -> dict[str, Any]:
         values: dict[str, Any] = definition_values(definition) | planned_values(planned)
         values |= {"owner": Owner.API.value, "enabled": definition.enabled, "file_enabled": None, "now": now}
-        await connection.execute(ScheduleStore.PUT, values)
+        return values
 
 
 def _refusal(schedule: Schedule, predecessor: bool) -> ScheduleSkip:

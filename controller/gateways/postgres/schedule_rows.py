@@ -21,7 +21,7 @@ from controller.gateways.postgres.database import Connection
 
 SCHEDULE_COLUMNS = """
     name, owner, enabled, type, spec, timezone, action, arguments, catch_up, catch_up_cap, quiet_hours, jitter,
-    next_due_at, next_run_at, last_run_at, last_error
+    next_due_at, next_run_at, last_run_at, last_error, file_enabled
 """
 
 OCCURRENCE_COLUMNS = """
@@ -54,7 +54,16 @@ def schedule_of(row: dict[str, Any]) -> Schedule:
         planned=Planned(due, run_at) if due is not None and run_at is not None else None,
         last_run_at=row["last_run_at"],
         last_error=row["last_error"],
+        in_file=row["file_enabled"] is not None,
     )
+
+
+def readable(row: dict[str, Any]) -> Schedule | None:
+    """A row selected with SCHEDULE_COLUMNS; None if only a newer program can read it."""
+    try:
+        return schedule_of(row)
+    except ValueError:
+        return None
 
 
 def definition_values(definition: Definition) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 from controller.domain.constants import OCCURRENCES_OPEN
 from controller.domain.firings import Firing, Pressure
 from controller.domain.schedules import Definition, OccurrenceStatus, Owner, Planned, Schedule
+from controller.errors import clip
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.schedule_effects import apply_hold
 from controller.gateways.postgres.schedule_rows import (
@@ -22,6 +23,7 @@ from controller.gateways.postgres.schedule_rows import (
     definition_values,
     note_schedule,
     planned_values,
+    readable,
     schedule_of,
 )
 
@@ -50,7 +52,11 @@ class ClaimedSchedule:
         created_at, started_at, completed_at, result)
     VALUES (%(schedule)s, %(due)s, %(action)s, %(arguments)s, %(status)s, %(reason)s, %(manual)s, %(caught_up)s,
         %(slots)s, %(now)s, %(done)s, %(done)s, %(result)s)
-    ON CONFLICT (schedule, due_at) DO NOTHING RETURNING id
+    ON CONFLICT (schedule, due_at) DO UPDATE SET action = EXCLUDED.action, arguments = EXCLUDED.arguments,
+        status = EXCLUDED.status, reason = EXCLUDED.reason, manual = EXCLUDED.manual, slots = EXCLUDED.slots,
+        caught_up = EXCLUDED.caught_up, created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at,
+        completed_at = EXCLUDED.completed_at, result = EXCLUDED.result
+    WHERE occurrences.status = 'missed' AND EXCLUDED.status <> 'missed' RETURNING id
     """
     ADVANCE = """
     UPDATE schedules SET next_due_at = %(due)s, next_run_at = %(run_at)s, enabled = enabled AND NOT %(disable)s,
@@ -125,7 +131,10 @@ class ClaimedSchedule:
     async def _insert(
         self, due: datetime, status: OccurrenceStatus, now: datetime, *, done: datetime | None, **more: Any
     ) -> bool:
-        """Whether the occurrence is new: its key is the schedule and the time."""
+        """Whether the occurrence is new: its key is the schedule and the time.
+
+        One that a clock set ahead called missed comes all the same when its time does.
+        """
         definition = self.schedule.definition
         values = {"reason": None, "manual": False, "caught_up": False, "slots": 1, "result": None} | more
         values |= {
@@ -155,8 +164,16 @@ class ScheduleStore:
     async def claimed(self, epoch: int, now: datetime) -> AsyncIterator[ClaimedSchedule | None]:
         """One transaction that holds the schedule that is due longest; None if none is due."""
         async with self._database.leading(epoch) as connection:
-            row = await (await connection.execute(self.DUE, {"now": now})).fetchone()
-            yield ClaimedSchedule(connection, schedule_of(row)) if row else None
+            schedule = None
+            while schedule is None:
+                row = await (await connection.execute(self.DUE, {"now": now})).fetchone()
+                if row is None:
+                    break
+                try:
+                    schedule = schedule_of(row)
+                except ValueError as error:  # a program that knows more wrote it
+                    await self._set_aside(connection, row["name"], clip(str(error)), now)
+            yield ClaimedSchedule(connection, schedule) if schedule else None
 
     BREAK = """
     UPDATE schedules SET next_due_at = NULL, next_run_at = NULL, last_error = %(error)s, updated_at = %(now)s
@@ -166,16 +183,21 @@ class ScheduleStore:
     async def set_aside(self, name: str, error: str, epoch: int, now: datetime) -> None:
         """A schedule that cannot be planned comes no more until it is changed; it says why."""
         async with self._database.leading(epoch) as connection:
-            await connection.execute(self.BREAK, {"name": name, "error": error, "now": now})
-            await note_schedule(connection, "schedule.broken", name, now, detail={"error": error})
+            await self._set_aside(connection, name, error, now)
 
-    ALL = f"SELECT {SCHEDULE_COLUMNS}, file_enabled FROM schedules ORDER BY name"
-    PUT = """
+    async def _set_aside(self, connection: Connection, name: str, error: str, now: datetime) -> None:
+        await connection.execute(self.BREAK, {"name": name, "error": error, "now": now})
+        await note_schedule(connection, "schedule.broken", name, now, detail={"error": error})
+
+    ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
+    NEW = """
     INSERT INTO schedules (name, owner, enabled, file_enabled, type, spec, timezone, action, arguments, catch_up,
         catch_up_cap, quiet_hours, jitter, next_due_at, next_run_at, created_at, updated_at)
     VALUES (%(name)s, %(owner)s, %(enabled)s, %(file_enabled)s, %(type)s, %(spec)s, %(timezone)s, %(action)s,
         %(arguments)s, %(catch_up)s, %(catch_up_cap)s, %(quiet_hours)s, %(jitter)s, %(due)s, %(run_at)s, %(now)s,
         %(now)s)
+    """
+    PUT = f"""{NEW}
     ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, enabled = EXCLUDED.enabled,
         file_enabled = EXCLUDED.file_enabled, type = EXCLUDED.type, spec = EXCLUDED.spec,
         timezone = EXCLUDED.timezone, action = EXCLUDED.action, arguments = EXCLUDED.arguments,
@@ -215,7 +237,7 @@ class ScheduleStore:
         plan: Callable[[Definition], Planned | None],
         now: datetime,
     ) -> None:
-        known = schedule_of(dict(row)) if row is not None else None
+        known = readable(dict(row)) if row is not None else None
         said = row["file_enabled"] if row is not None and row["owner"] == Owner.FILE else None
         if known is None or said is None:
             enabled, planned = wanted.enabled, plan(wanted)
@@ -249,8 +271,13 @@ class ScheduleStore:
         moved = []
         async with self._database.leading(epoch) as connection:
             rows = await (await connection.execute(self.AHEAD, {"now": now})).fetchall()
-            for schedule in map(schedule_of, rows):
-                nearer = again(schedule)
+            for row in rows:
+                try:
+                    schedule = schedule_of(row)
+                    nearer = again(schedule)
+                except ValueError as error:
+                    await self._set_aside(connection, row["name"], clip(str(error)), now)
+                    continue
                 if nearer is None or schedule.planned is None:
                     continue
                 values = {"name": schedule.name, "was": schedule.planned.due, "now": now}

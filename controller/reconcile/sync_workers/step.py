@@ -9,7 +9,7 @@ from controller.decide.leftovers import find_lost_secrets
 from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
 from controller.domain.constants import SECRET_SWEEP_EVERY
 from controller.domain.sightings import PodView, Unknown
-from controller.domain.views import View
+from controller.domain.views import Spares, View
 from controller.domain.workers import Adopted
 from controller.ports import Clock, Cluster, GitHub, LockedWorkers, Workers
 from controller.reconcile.beside import Beside
@@ -45,7 +45,7 @@ class SyncWorkers:
         in_flight: Callable[[], frozenset[str]],
         beside: Beside,
         wake: Callable[[], None],
-        kept: Callable[[], frozenset[str] | None],
+        spares: Callable[[], Spares],
     ) -> None:
         self._limits = file.health_limits
         self._cluster = cluster
@@ -59,7 +59,7 @@ class SyncWorkers:
         self._effects = Effects(github, cluster, workers, clock, metrics, beside)
         self._beside = beside
         self._wake = wake
-        self._kept = kept
+        self._spares = spares
         self._swept_at: datetime | None = None
         self._phases: tuple[Phase, ...] = (
             orphan_sweep,
@@ -97,7 +97,8 @@ class SyncWorkers:
                 ours=ours,
                 absent=self._effects.take_absent(),
                 in_flight=self._in_flight(),
-                kept=self._kept(),
+                kept=self._spares().kept,
+                ending=self._spares().ending,
             )
             decided = []
             for phase in self._phases:

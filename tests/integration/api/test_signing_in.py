@@ -93,11 +93,12 @@ async def test_a_button_acts_in_the_name_of_who_signed_in_and_comes_back(
 ) -> None:
     await seed.job(1)
     page = (await browser.get("/queue?status=pending")).text
-    fields = {"action": "cancel", "csrf": csrf_on(page), "back": "/queue?status=pending"}
+    fields = {"action": "cancel", "csrf": csrf_on(page), "back": "/queue?status=pending", "note": "a typo"}
+    assert page.count('name="note"') == page.count('<form class="act"') > 1
     answer = await browser.post("/api/queue/1", data=fields)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/queue?status=pending")
-    (event,) = await rows(database, "SELECT kind, who FROM events")
-    assert event == {"kind": "job.cancelled", "who": "Anna"}
+    (event,) = await rows(database, "SELECT kind, who, detail->>'note' AS note FROM events")
+    assert event == {"kind": "job.cancelled", "who": "Anna", "note": "a typo"}
 
 
 @pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
@@ -212,7 +213,8 @@ async def test_whoever_is_not_signed_in_gets_the_exact_command(
     queue, job, boards = [(await stranger.get(each)).text for each in ("/queue", "/jobs/1", "/boards")]
     bearer = "curl -X {} -H &#34;Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN&#34;"
     for page in (queue, job):
-        assert f"{bearer.format('DELETE')} {SERVER}/api/queue/1</code>" in page.replace('"', "&#34;")
+        command = f"""{bearer.format("DELETE")} -d '{{"note": "why"}}' {SERVER}/api/queue/1</code>"""
+        assert command.replace('"', "&#34;") in page.replace('"', "&#34;")
         assert "action" in page
     assert f"{SERVER}/api/pools/scw-em-rv1/pause" in queue
     assert f"{SERVER}/api/entities/example-org/pause" in queue
@@ -239,3 +241,37 @@ async def test_the_token_is_in_no_log_line(
     assert "sign_in.done" in said
     assert TOKEN not in said
     assert session not in said
+
+
+@pytest.mark.parametrize("by", ["form", "bearer"])
+async def test_after_several_wrong_tokens_not_even_the_right_one_is_judged_for_a_moment(
+    stranger: httpx.AsyncClient, browser: httpx.AsyncClient, clock: ManualClock, seed: Seed, by: str
+) -> None:
+    await seed.job(1, attempts=1)
+
+    async def attempt(token: str) -> int:
+        if by == "form":
+            return (await stranger.post("/login", data={"token": token})).status_code
+        headers = {"Authorization": f"Bearer {token}"}
+        return (await stranger.patch("/api/queue/1", json={"action": "retry"}, headers=headers)).status_code
+
+    right = 303 if by == "form" else 200
+    for _ in range(4):
+        assert await attempt("guessed") == 403
+    assert await attempt(TOKEN) == right
+    for _ in range(5):
+        assert await attempt("guessed") == 403
+    assert await attempt(TOKEN) == 403
+    assert (await browser.get("/queue")).text.count('class="act"') > 0  # a session goes on
+    await clock.advance(timedelta(seconds=1))
+    assert await attempt(TOKEN) == right
+
+
+async def test_what_somebody_who_is_signed_in_reads_stays_in_no_cache(
+    stranger: httpx.AsyncClient, browser: httpx.AsyncClient, admin: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1)
+    for path in ("/queue", "/jobs/1", "/queue.json", "/boards"):
+        assert (await browser.get(path)).headers["Cache-Control"] == "no-store"
+        assert (await admin.get(path)).headers["Cache-Control"] == "no-store"
+        assert (await stranger.get(path)).headers["Cache-Control"] == "no-cache"

@@ -85,7 +85,8 @@ class Clockwork:
 async def rows(database: Database, query: str, **values: Any) -> list[dict[str, Any]]:
     """Ask the database itself."""
     async with database.transaction() as connection:
-        return await (await connection.execute(query, values)).fetchall()
+        cursor = await connection.execute(query, values)
+        return await cursor.fetchall() if cursor.description else []
 
 
 async def fired(database: Database, schedule: str) -> list[datetime]:

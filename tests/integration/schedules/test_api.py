@@ -1,5 +1,7 @@
 """Schedules through the API and the page: made, shown, switched, run, retried; by those who may."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -11,8 +13,9 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.listener import Listener
 from controller.settings import File
-from tests.clocks import ManualClock
+from tests.clocks import EPOCH, ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
 from tests.integration.schedules.lives import a_schedule
 from tests.integration.schedules.served import TOKEN, an_app
@@ -290,3 +293,167 @@ async def test_the_document_describes_every_address_of_schedules_and_its_answers
     )
     check(one, "delete", await admin.delete("/api/schedules/nights"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
+
+
+async def test_of_two_who_take_a_name_at_once_one_is_refused(app: Starlette, database: Database) -> None:
+    async with asking(app, BEARER) as one, asking(app, BEARER) as other:
+        for number in range(8):
+            body = {**NIGHTS, "name": f"n{number}"}
+            answers = await asyncio.gather(*(each.post("/api/schedules", json=body) for each in (one, other)))
+            assert sorted(answer.status_code for answer in answers) == [201, 409]
+    assert len(await rows(database, "SELECT 1 FROM events WHERE kind = 'schedule.created'")) == 8
+
+
+async def test_what_is_no_longer_in_the_file_can_be_deleted(
+    admin: httpx.AsyncClient, database: Database, file: File
+) -> None:
+    for settings in (file, a_file([])):
+        process = Clockwork(database, settings, AnyTime())
+        await process.run()
+        await process.end()
+    assert 'value="delete"' in await as_signed_in(admin)
+    assert (await admin.delete("/api/schedules/filed")).status_code == 200
+    assert (await admin.post("/api/schedules", json={**NIGHTS, "name": "filed"})).status_code == 201
+
+
+async def as_signed_in(admin: httpx.AsyncClient, path: str = "/schedules") -> str:
+    """The page with its buttons."""
+    async with httpx.AsyncClient(transport=admin._transport, base_url=str(admin.base_url)) as browser:
+        await browser.post("/login", data={"token": TOKEN, "name": "Anna"})
+        return (await browser.get(path)).text
+
+
+async def test_an_interval_counts_from_a_run_by_hand_and_a_cron_time_stays(
+    admin: httpx.AsyncClient, clock: ManualClock
+) -> None:
+    await made(admin)
+    await made(admin, name="often", type="interval", spec="1h")
+    await clock.advance(timedelta(minutes=20))
+    for name in ("nights", "often"):
+        await admin.post(f"/api/schedules/{name}/run")
+    shown = (await admin.get("/schedules.json")).json()["schedules"]
+    assert {each["name"]: each["next_run_at"] for each in shown} == {
+        "nights": "2026-03-01T13:00:00Z",
+        "often": "2026-03-01T13:20:00Z",
+    }
+
+
+async def test_another_way_to_catch_up_needs_no_cap_any_more(admin: httpx.AsyncClient) -> None:
+    await made(admin, catchUp="run_all_capped", catchUpCap=3)
+    kept = await admin.patch("/api/schedules/nights", json={"catchUp": "run_all_capped"})
+    assert kept.json()["catchUpCap"] == 3
+    answer = await admin.patch("/api/schedules/nights", json={"catchUp": "skip"})
+    assert (answer.status_code, answer.json()["catchUp"]) == (200, "skip")
+    assert "catchUpCap" not in answer.json()
+
+
+async def test_whoever_is_signed_in_reads_in_the_queue_why_an_occurrence_failed(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    await admin.post("/api/schedules/nights/run")
+    await rows(
+        database, "UPDATE occurrences SET status = 'failed', error = 'no nightly.yml there' RETURNING 1"
+    )
+    for path in ("/queue", "/queue.json"):
+        assert "no nightly.yml there" in (await admin.get(path)).text
+        assert "no nightly.yml there" not in (await stranger.get(path)).text
+
+
+@pytest.mark.parametrize("how", ["disable", "change", "delete"])
+@pytest.mark.parametrize(("status", "left"), [("running", "running"), ("pending", "skipped")])
+async def test_disabling_or_deleting_a_schedule_ends_its_warm_window(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str, status: str, left: str
+) -> None:
+    given = {"entity": "acme", "labels": ["rv1"], "runners": 1, "for": "2h"}
+    await made(admin, action="warm", **{"with": given})
+    later = clock.now() + timedelta(hours=2) if status == "running" else None
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, warm_until, created_at)"
+        " VALUES ('nights', %(now)s, 'warm', %(status)s, %(later)s, %(now)s) RETURNING 1",
+        now=clock.now(),
+        status=status,
+        later=later,
+    )
+    body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
+    address = "/api/schedules/nights"
+    answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
+    assert answer.status_code == 200
+    (seen,) = await rows(database, "SELECT status, warm_until FROM occurrences")
+    assert (seen["status"], seen["warm_until"]) == (left, clock.now() if later else None)
+
+
+async def test_the_jobs_of_a_run_are_one_link_away(admin: httpx.AsyncClient, database: Database) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    await admin.post("/api/schedules/nights/run")
+    await rows(database, "UPDATE occurrences SET status = 'completed', run_id = 77 RETURNING 1")
+    for number, run in ((1, 77), (2, 78)):
+        await rows(
+            database,
+            "INSERT INTO jobs (job_id, entity_id, entity_name, entity_type, repo, labels, status, run_id, app_id,"
+            " installation_id, created_at, updated_at, seen_at, heard_at, poll_at) VALUES (%(number)s, 5, 'acme',"
+            " 'Organization', 'acme/secret', '{rv1}', 'running', %(run)s, '111', 5, %(at)s, %(at)s, %(at)s, %(at)s,"
+            " %(at)s) RETURNING 1",
+            number=number,
+            run=run,
+            at=EPOCH,
+        )
+    assert 'href="/jobs?run=77"' in (await admin.get("/schedules")).text
+    page = (await admin.get("/jobs?run=77")).text
+    assert 'href="/jobs/1"' in page
+    assert 'href="/jobs/2"' not in page
+
+
+async def test_every_form_and_command_has_a_place_for_the_reason_and_the_event_keeps_it(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient, app: Starlette, database: Database
+) -> None:
+    await made(admin)
+    page = (await stranger.get("/schedules")).text
+    for method, address in (("POST", "nights/run"), ("PATCH", "nights"), ("DELETE", "nights")):
+        command = f"curl -X {method} [^<]*note[^<]*/api/schedules/{address}</code>"
+        assert re.search(command, page), method
+    async with asking(app) as browser:
+        await browser.post("/login", data={"token": TOKEN, "name": "Anna"})
+        page = (await browser.get("/schedules")).text
+        forms = re.findall(
+            r"<form (.*?)</form>", page.partition("<main")[2].partition("</main>")[0], re.DOTALL
+        )
+        assert len(forms) == 2
+        assert all('name="note"' in form for form in forms)
+        assert 'formaction="/api/schedules/nights/run"' in forms[0]
+        csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+        for path, action in (("/run", None), ("", "disable"), ("", "delete")):
+            body = {"csrf": csrf, "back": "/schedules", "note": f"because {action}"}
+            body |= {"action": action} if action else {}
+            assert (await browser.post(f"/api/schedules/nights{path}", data=body)).status_code == 303
+    noted = await rows(
+        database, "SELECT kind, who, detail->>'note' AS note FROM events WHERE source = 'admin' ORDER BY id"
+    )
+    assert [tuple(row.values()) for row in noted[1:]] == [
+        ("schedule.run", "Anna", "because None"),
+        ("schedule.disabled", "Anna", "because disable"),
+        ("schedule.deleted", "Anna", "because delete"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/run"), ("PATCH", ""), ("DELETE", "")], ids=["run", "change", "delete"]
+)
+async def test_what_is_done_by_hand_rings_the_loop(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, method: str, path: str
+) -> None:
+    await made(admin)
+    woken = asyncio.Event()
+    task = asyncio.create_task(Listener(database, clock, woken.set).run())
+    try:
+        async with asyncio.timeout(60):
+            await woken.wait()  # it rings once when it has begun to listen
+            woken.clear()
+            body = {"enabled": False} if method == "PATCH" else None
+            answer = await admin.request(method, f"/api/schedules/nights{path}", json=body)
+            assert answer.status_code in (200, 201)
+            await woken.wait()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

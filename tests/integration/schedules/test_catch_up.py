@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controller.domain.constants import OCCURRENCE_LEASE
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.retention import RetentionStore
@@ -27,29 +28,53 @@ async def after_outage(database: Database, outage: timedelta, **changes: Any) ->
     return process
 
 
+ONCE = {"catchUp": "run_once"}
+THREE = {"catchUp": "run_all_capped", "catchUpCap": 3}
+
+
 @pytest.mark.parametrize(
-    ("outage", "policy", "expected"),
+    ("outage", "skip", "once", "three"),
     [
-        (timedelta(seconds=20), {}, {"completed": 1}),
-        (timedelta(minutes=20), {}, {"missed": 1}),
-        (timedelta(minutes=20), {"catchUp": "run_once"}, {"completed": 1}),
-        (timedelta(hours=9, minutes=5), {}, {"missed": 10}),
-        (timedelta(hours=9, minutes=5), {"catchUp": "run_once"}, {"completed": 1}),
+        (timedelta(seconds=20), {"completed": 1}, {"completed": 1}, {"completed": 1}),
+        (timedelta(minutes=20), {"missed": 1}, {"completed": 1}, {"completed": 1}),
         (
             timedelta(hours=9, minutes=5),
-            {"catchUp": "run_all_capped", "catchUpCap": 3},
+            {"missed": 10},
+            {"completed": 1},
             {"missed": 7, "completed": 3},
         ),
-        (timedelta(days=60, minutes=5), {}, {"missed": 100}),
-        (timedelta(days=60, minutes=5), {"catchUp": "run_once"}, {"completed": 1}),
-        (timedelta(days=200, minutes=5), {"catchUp": "run_once"}, {"completed": 1}),
+        (
+            timedelta(days=3, minutes=5),
+            {"missed": 73},
+            {"completed": 1},
+            {"missed": 70, "completed": 3},
+        ),
+        (
+            timedelta(days=60, minutes=5),
+            {"missed": 100},
+            {"completed": 1},
+            {"missed": 100, "completed": 3},
+        ),
+        (
+            timedelta(days=200, minutes=5),
+            {"missed": 100},
+            {"completed": 1},
+            {"missed": 100, "completed": 3},
+        ),
     ],
 )
+@pytest.mark.parametrize(("policy", "case"), [({}, 0), (ONCE, 1), (THREE, 2)], ids=["skip", "once", "three"])
 async def test_what_an_outage_leaves_behind(
-    database: Database, outage: timedelta, policy: dict[str, Any], expected: dict[str, int]
+    database: Database,
+    outage: timedelta,
+    skip: dict[str, int],
+    once: dict[str, int],
+    three: dict[str, int],
+    policy: dict[str, Any],
+    case: int,
 ) -> None:
     await after_outage(database, outage, **policy)
-    assert await statuses(database, "hourly") == expected
+    assert await statuses(database, "hourly") == (skip, once, three)[case]
 
 
 async def test_missed_times_leave_an_event_each_up_to_a_hundred_and_then_one_with_the_count(
@@ -199,6 +224,93 @@ async def test_a_spec_that_cannot_be_read_is_set_aside_and_does_not_keep_the_oth
     assert skipped["outcome"] == "unsupported_type"
 
 
+async def test_what_only_another_program_can_read_is_set_aside_before_its_time_too(
+    database: Database,
+) -> None:
+    clock = AnyTime()
+    process = Clockwork(database, a_file([HOURLY]), clock)
+    await rows(database, "ALTER TABLE schedules DROP CONSTRAINT schedules_action_check")
+    await rows(
+        database,
+        "INSERT INTO schedules (name, owner, enabled, type, spec, timezone, action, next_due_at, next_run_at,"
+        " created_at, updated_at) VALUES"
+        " ('gone', 'api', true, 'cron', '0 0 * * *', 'Gone/Zone', 'prune', %(later)s, %(later)s, %(now)s, %(now)s),"
+        " ('newer', 'api', true, 'cron', '0 0 * * *', 'UTC', 'fly', %(later)s, %(later)s, %(now)s, %(now)s),"
+        " ('due', 'api', true, 'cron', '0 0 * * *', 'UTC', 'fly', %(now)s, %(now)s, %(now)s, %(now)s) RETURNING 1",
+        now=START,
+        later=START + timedelta(days=1),
+    )
+    await process.run()
+    clock.at = START + timedelta(hours=1)
+    await process.run()
+    assert len(await fired(database, "hourly")) == 1
+    aside = await rows(
+        database,
+        "SELECT name, last_error FROM schedules WHERE next_run_at IS NULL AND last_error IS NOT NULL ORDER BY name",
+    )
+    assert [row["name"] for row in aside] == ["due", "gone", "newer"]
+    assert "Gone/Zone" in aside[1]["last_error"]
+    assert "fly" in aside[0]["last_error"]
+
+
+async def test_what_a_clock_that_was_ahead_held_ends_as_if_it_had_begun_now(database: Database) -> None:
+    clock = AnyTime()
+    process = Clockwork(database, a_file([{**HOURLY, "spec": "0 8 * * *"}]), clock)
+    await process.run()
+    right, clock.at = clock.at, clock.at + timedelta(days=20, hours=8)
+    await process.run()
+    clock.at = right
+    await process.run()
+    assert await rows(database, "SELECT until FROM holds") == [{"until": right + timedelta(hours=1)}]
+
+
+async def test_what_a_clock_that_was_ahead_put_off_and_leased_is_done_now(database: Database) -> None:
+    clock = AnyTime()
+    ahead = START + timedelta(days=20)
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, arguments, status, leased_until, retry_after, warm_until,"
+        " created_at) VALUES"
+        " ('leased', %(now)s, 'prune', '{}', 'running', %(ahead)s, NULL, NULL, %(ahead)s),"
+        " ('put-off', %(now)s, 'prune', '{}', 'pending', NULL, %(ahead)s, NULL, %(ahead)s),"
+        " ('future', %(now)s, 'prune', '{}', 'pending', NULL, NULL, NULL, %(ahead)s),"
+        """ ('warm', %(now)s, 'warm', '{"for": 3600}', 'running', NULL, NULL, %(ahead)s, %(ahead)s) RETURNING 1""",
+        now=START,
+        ahead=ahead,
+    )
+    await Clockwork(database, a_file([]), clock).run()
+    found = await rows(database, "SELECT schedule, status, warm_until FROM occurrences ORDER BY schedule")
+    assert {row["schedule"]: row["status"] for row in found} == {
+        "leased": "completed",
+        "put-off": "completed",
+        "future": "completed",
+        "warm": "running",
+    }
+    assert found[-1]["warm_until"] == START + timedelta(hours=1)
+
+
+async def test_work_that_ends_its_process_each_time_is_given_up(database: Database) -> None:
+    clock = AnyTime()
+    process = Clockwork(database, a_file([a_schedule("clean", "interval", "1d", "prune")]), clock)
+    await process.run()
+    await rows(
+        database,
+        "UPDATE occurrences SET status = 'running', attempts = max_attempts, leased_until = %(now)s RETURNING 1",
+        now=START,
+    )
+    store = OccurrenceStore(database, "test")
+    epoch = (await rows(database, "SELECT epoch FROM leader"))[0]["epoch"]
+    assert await store.reclaim((), epoch, clock.at) == ["clean"]
+    again = await store.claim(epoch, clock.at)
+    assert again is not None
+    clock.at += OCCURRENCE_LEASE
+    assert await store.reclaim((again.id,), epoch, clock.at) == []  # this process has it in hand
+    assert await store.reclaim((), epoch, clock.at) == ["clean"]
+    assert await statuses(database, "clean") == {"failed": 1}
+    (schedule,) = await rows(database, "SELECT last_error FROM schedules")
+    assert "retry it by hand" in schedule["last_error"]
+
+
 async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Database) -> None:
     clock = AnyTime()
     process = Clockwork(database, a_file([a_schedule("clean", "interval", "1h", "prune")]), clock)
@@ -210,7 +322,7 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
         " SELECT 'x' || n, %(now)s, 'dispatch', 'pending', %(later)s, %(now)s FROM generate_series(1, 200) n"
         " RETURNING 1",
         now=START,
-        later=START + timedelta(days=9),
+        later=START + timedelta(hours=2),
     )
     clock.at += timedelta(hours=1)
     await process.run()
@@ -219,6 +331,31 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
         "SELECT status, reason FROM occurrences WHERE schedule = 'clean' ORDER BY due_at DESC LIMIT 1",
     )
     assert last == {"status": "skipped", "reason": "at_capacity"}
+
+
+async def test_a_one_shot_that_finds_no_room_comes_when_there_is_some(database: Database) -> None:
+    clock = AnyTime()
+    once = a_schedule("once", "one_shot", (START + timedelta(hours=1)).isoformat(), "prune")
+    process = Clockwork(database, a_file([once]), clock)
+    await process.run()
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, retry_after, created_at)"
+        " SELECT 'x' || n, %(now)s, 'dispatch', 'pending', %(later)s, %(now)s FROM generate_series(1, 200) n"
+        " RETURNING 1",
+        now=START,
+        later=START + timedelta(hours=2),
+    )
+    clock.at += timedelta(hours=1)
+    await process.run()
+    assert await statuses(database, "once") == {}
+    (event,) = await rows(database, "SELECT outcome FROM events WHERE kind = 'schedule.skipped'")
+    assert event["outcome"] == "at_capacity"
+    await rows(database, "UPDATE occurrences SET status = 'failed' RETURNING 1")
+    clock.at += timedelta(minutes=4)
+    await process.run()
+    assert await fired(database, "once") == [START + timedelta(hours=1)]
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
 
 
 async def test_old_occurrences_are_forgotten_but_for_the_newest_of_a_schedule(database: Database) -> None:

@@ -137,6 +137,7 @@ async def test_a_run_of_ours_that_was_there_before_is_not_taken_for_the_new_one(
         await turn(system)
         assert "did not say which run" in (await only(system))["result"]
         await pass_time(system, timedelta(minutes=5), 5)
+        await system.rows("UPDATE occurrences SET run_id = NULL RETURNING 1")  # as if it had not been found
         system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="before")
         assert await ScheduleDesk(system.database).run_now("nightly", By("ada"), system.clock.now())
         await pass_time(system, timedelta(minutes=2), 8)
@@ -145,11 +146,12 @@ async def test_a_run_of_ours_that_was_there_before_is_not_taken_for_the_new_one(
         assert (old.id < new.id, sent(system)) == (True, 3)
 
 
+@pytest.mark.parametrize("ref", ["main", "refs/heads/main"])
 async def test_two_starts_of_one_workflow_are_never_unanswered_at_once(
-    database_url: str, tmp_path: Path
+    database_url: str, tmp_path: Path, ref: str
 ) -> None:
     """A run does not show its inputs: the one whose request was lost would take the other's run for its own."""
-    quick = {**NIGHTLY, "name": "quick", "with": {**GIVEN, "inputs": {"suite": "quick"}}}
+    quick = {**NIGHTLY, "name": "quick", "with": {**GIVEN, "ref": ref, "inputs": {"suite": "quick"}}}
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY, quick]
     ) as system:
@@ -189,7 +191,73 @@ async def test_a_server_in_trouble_is_asked_after_one_two_and_four_minutes_and_t
         seen = await only(system)
         assert (seen["status"], runs(system)) == ("failed", [])
         assert "502" in seen["error"]
+        assert seen["error"].endswith(
+            "retry the occurrence on /schedules or with `PATCH /api/occurrences/{id}`."
+        )
         assert await last_error(system) == seen["error"]
+
+
+async def test_a_server_that_never_answers_is_given_up_with_what_to_do(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="gone", operation=DISPATCH, drop="before", times=None)
+        await pass_time(system, timedelta(minutes=9), 36)
+        seen = await only(system)
+        assert (seen["status"], sent(system), runs(system)) == ("failed", 3, [])
+        assert "if the Actions page of acme/widgets shows none of nightly.yml either" in seen["error"]
+        assert await last_error(system) == seen["error"]
+
+
+async def test_a_server_that_cannot_be_asked_at_all_is_given_up_with_what_to_do(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(
+            name="gone", operation="actions/list-workflow-runs-for-repo", status=502, times=None
+        )
+        await pass_time(system, timedelta(minutes=9), 36)
+        seen = await only(system)
+        assert (seen["status"], sent(system)) == ("failed", 0)
+        assert "Nothing was started: once GitHub answers again" in seen["error"]
+
+
+async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_guard(night: Night) -> None:
+    async with night() as system:
+        long = JobSpec(["rv1"], timedelta(hours=25).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        system.github.sim.faults.add(name="silent", operation=DISPATCH, status=204, apply=True)
+        await pass_time(system, timedelta(minutes=1), 12)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
+        assert seen["result"].endswith(f"/acme/widgets/actions/runs/{run.id}")
+        await system.until(lambda: run.jobs[0].status == "in_progress")
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        assert [row["reason"] for row in await occurrences(system)] == [None, "already_running"]
+
+
+async def test_a_run_that_github_did_not_name_and_does_not_list_is_not_started_again(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="silent", operation=DISPATCH, status=204)
+        await pass_time(system, timedelta(minutes=9), 36)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", None, 1)
+        assert "did not say which run" in seen["result"]
+
+
+async def test_a_request_that_is_held_past_its_lease_is_not_sent_again_beside_itself(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="held", operation=DISPATCH, hold="before")
+        await system.settle()
+        await system.controller.loop.turn()
+        await system.github.sim.faults.wait_held("held")
+        await go_to(system, HALF_PAST_ONE + 3 * OCCURRENCE_LEASE)  # as a clock that is set jumps
+        for _ in range(4):
+            await system.controller.loop.turn()
+            await system.settle()
+        system.github.sim.faults.release("held")
+        await pass_time(system, timedelta(minutes=2), 4)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
 
 
 async def test_a_last_answer_that_was_lost_is_still_found(night: Night) -> None:
@@ -314,6 +382,23 @@ async def test_the_next_night_is_skipped_while_the_last_run_is_under_way(night: 
         await turn(system)
         assert [row["status"] for row in await occurrences(system)] == ["completed", "skipped", "completed"]
         assert len(runs(system)) == 2
+
+
+async def test_a_night_is_skipped_while_any_earlier_run_is_under_way(night: Night) -> None:
+    newer = """
+    INSERT INTO occurrences (schedule, due_at, action, arguments, status, run_id, run_ended_at, created_at)
+    SELECT schedule, due_at + interval '1 hour', action, arguments, 'completed', 999, created_at, created_at
+    FROM occurrences RETURNING 1
+    """
+    async with night() as system:
+        long = JobSpec(["rv1"], timedelta(hours=25).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        await turn(system)
+        await system.until(lambda: runs(system)[0].jobs[0].status == "in_progress")
+        await system.rows(newer)
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        assert (await occurrences(system))[-1]["reason"] == "already_running"
 
 
 async def test_a_request_whose_lease_runs_out_is_taken_up_by_the_successor_which_finds_the_run(

@@ -223,6 +223,27 @@ async def test_a_clock_that_is_set_back_and_forth_fires_nothing_twice_and_goes_o
     assert {row["schedule"]: row["times"] for row in came} == {"hourly": 2, "often": 6}
 
 
+@pytest.mark.parametrize("policy", [{}, {"catchUp": "run_all_capped", "catchUpCap": 2}])
+async def test_what_a_clock_that_was_ahead_for_a_moment_called_missed_comes_when_its_time_does(
+    database: Database, policy: dict[str, Any]
+) -> None:
+    clock = AnyTime(START + timedelta(minutes=30))
+    hourly = a_schedule("hourly", "cron", "0 * * * *", "pause", given=PAUSE, **policy)
+    process = Clockwork(database, a_file([hourly]), clock)
+    await process.run()
+    right, clock.at = clock.at, clock.at + timedelta(hours=10)
+    await process.run()
+    early = await fired(database, "hourly")
+    clock.at = right
+    for _ in range(14 * 6):
+        clock.at += timedelta(minutes=10)
+        await process.run()
+    times = await fired(database, "hourly")
+    assert sorted(times) == [START + timedelta(hours=hour) for hour in range(1, 15)]
+    assert len(early) == policy.get("catchUpCap", 0)
+    assert await statuses(database, "hourly") == {"completed": 14}
+
+
 async def test_an_interval_fires_at_once_and_then_counts_from_its_last_firing(database: Database) -> None:
     clock = AnyTime()
     process = Clockwork(

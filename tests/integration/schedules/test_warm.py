@@ -117,6 +117,28 @@ async def test_an_idle_spare_runner_gives_its_board_to_a_job_that_waits_for_one(
         assert reasons[0] == {"failure_reason": "runner_idle"}
 
 
+async def test_an_idle_spare_runner_gives_its_place_under_the_cap_to_another_job_of_its_owner(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(
+        database_url,
+        tmp_path,
+        pools=[a_pool("rv1"), a_pool("rv2")],
+        boards={"rv1": 3, "rv2": 3},
+        schedules=[once(runners=2, span="6h")],
+        entities={"overrides": {"acme": {"maxWorkers": 2}}},
+    ) as system:
+        await turn(system)
+        await online(system, 2)
+        ids = system.queue("acme/widgets", "rv2")
+        await pass_time(system, timedelta(minutes=4), 48)  # less than the time after which idle runners end
+        assert system.finished(ids)()
+        ended = await system.rows(
+            "SELECT failure_reason FROM workers WHERE warm_for IS NOT NULL AND status = 'failed'"
+        )
+        assert ended == [{"failure_reason": "runner_idle"}]
+
+
 async def test_a_spare_runner_leaves_the_board_of_a_job_that_backs_off(
     database_url: str, tmp_path: Path
 ) -> None:
@@ -167,6 +189,31 @@ async def test_a_window_ends_and_its_idle_runners_with_it(database_url: str, tmp
         assert await live(system) == []
         (seen,) = await occurrences(system)
         assert seen["status"] == "completed"
+
+
+async def test_windows_that_follow_each_other_are_one_to_their_runners(
+    database_url: str, tmp_path: Path
+) -> None:
+    hourly = a_schedule("hourly", "cron", "0 * * * *", "warm", given=warm(span="1h"))
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[hourly]
+    ) as system:
+        await turn(system)
+        await go_to(system, EIGHT)
+        await online(system, 1)
+        await pass_time(system, timedelta(minutes=50), 50)
+        (spare,) = await live(system)
+        for hour in (9, 10, 11):
+            await go_to(system, EIGHT.replace(hour=hour))
+            for _ in range(
+                4
+            ):  # the iterations in which one window has ended and the next one has yet to open
+                await system.controller.loop.turn()
+            await pass_time(system, timedelta(minutes=5), 10)
+            assert await live(system) == [spare]
+        came = [row["status"] for row in await occurrences(system) if row["due_at"] >= EIGHT]
+        assert came == ["completed"] * 3 + ["running"]
+        assert len(await system.rows("SELECT 1 FROM workers")) == 1
 
 
 async def test_spare_runners_that_github_removes_are_replaced_with_growing_pauses(

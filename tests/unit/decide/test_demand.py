@@ -405,3 +405,31 @@ def test_jobs_that_no_runner_gets_do_not_make_a_warm_window_add_more(idle: int, 
     job = jobs[0]
     window = Floor(1, "mornings", job.scope, job.labels, 1, NOW + timedelta(hours=1))
     assert len(plan(jobs, supply, floors=(window,)).warm) == made
+
+
+def warm_beside(job: Job, *, free: int, **fields: Any) -> Plan:
+    """What becomes of an idle spare runner of acme for x, and a job of acme beside it."""
+    spare = a_worker("spare", warm_for=1, online_at=ago(60), idle_since=ago(60))
+    window = Floor(1, "mornings", a_job().scope, ("x",), 1, NOW + timedelta(hours=1))
+    nodes = slots([*boards(free, "z"), a_node(slots=0)])
+    return plan([job], [spare], slots=nodes, floors=(window,), **fields)
+
+
+@pytest.mark.parametrize(
+    ("labels", "cap", "free", "ending"),
+    [
+        (("z",), 1, 1, True),  # at its cap, and a board is free: the place is all it lacks
+        (("z",), 1, 0, False),  # it would have no board all the same
+        (("y",), 1, 0, True),  # place and board at once
+        (("y",), None, 0, True),  # the board
+        (("z",), None, 0, False),
+        (("x",), 1, 0, False),  # this very runner is for it
+    ],
+)
+def test_a_spare_runner_makes_room_for_a_job_that_needs_what_it_takes_up(
+    labels: tuple[str, ...], cap: int | None, free: int, ending: bool
+) -> None:
+    found = warm_beside(a_job(labels=labels), free=free, share=lambda entity: Share(cap, 5))
+    assert found.ending == ({"spare"} if ending else frozenset())
+    assert found.kept == (frozenset() if ending else {"spare"})
+    assert found.warm == ()

@@ -220,6 +220,18 @@ def test_an_ended_worker_is_not_looked_at() -> None:
     assert check_health(a_view([ended], [a_pod()], runners={SCOPE: ()})) == Decided()
 
 
+@pytest.mark.parametrize(
+    ("quiet", "busy", "killed"), [(60, False, True), (59, False, False), (60, True, False)]
+)
+def test_a_spare_runner_that_stands_in_a_jobs_way_ends_as_soon_as_it_is_known_to_be_idle(
+    quiet: int, busy: bool, killed: bool
+) -> None:
+    worker = a_worker(online_at=ago(90), idle_since=ago(90), not_busy_since=ago(quiet))
+    runners = {worker.scope: (a_runner(online=True, busy=busy),)}
+    view = a_view([worker], [a_pod()], runners=runners, ending=frozenset({NAME}))
+    assert any(isinstance(change, Intend) for change in check_health(view).changes) == killed
+
+
 @pytest.mark.parametrize(("kept", "killed"), [(frozenset(), True), (frozenset({NAME}), False), (None, False)])
 def test_an_idle_worker_that_a_warm_window_keeps_or_may_keep_is_spared(
     kept: frozenset[str] | None, killed: bool

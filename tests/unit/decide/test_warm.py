@@ -1,8 +1,9 @@
 """Spare runners: how many are made, for whom room is left, and which idle ones are kept."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -11,13 +12,15 @@ from controller.decide.trials import Tries
 from controller.decide.warm import (
     Leftover,
     Waiting,
+    Want,
     WarmStep,
     backs_off,
     kept_by_windows,
+    making_room,
     replacement_wait,
     top_up,
 )
-from controller.domain.jobs import Entity, EntityType, Scope
+from controller.domain.jobs import Entity, EntityType, JobStatus, Scope
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.schedules import Floor
 from controller.domain.sightings import Node, NodeView, PodView, Unknown
@@ -71,7 +74,7 @@ def made(
         (made(replace(FLOOR, labels=("gone",))), 0),
         (made(waiting=Waiting(pools=(POOL, POOL, POOL))), 1),  # room is left for three jobs that back off
         (made(free=3, waiting=Waiting(pools=(POOL, POOL, POOL))), 0),
-        (made(waiting=Waiting(short=frozenset({"rv1"}))), 0),
+        (made(waiting=Waiting(wants=(Want(board="rv1"),))), 0),
     ],
 )
 def test_spare_runners_obey_everything_that_workers_obey(steps: tuple[WarmStep, ...], expected: int) -> None:
@@ -98,10 +101,97 @@ def a_worker(name: str, **changes: object) -> Worker:
     return replace(worker, **changes)  # type: ignore[arg-type]
 
 
+def kept(
+    workers: Sequence[Worker],
+    floors: Sequence[Floor] = (FLOOR,),
+    *,
+    spare: int | None = None,
+    wants: Sequence[Want] = (),
+    now: datetime = NOON,
+) -> frozenset[str]:
+    """The idle workers that windows keep; all of them are spare unless it is said."""
+    to_spare = {FLOOR.key: len(workers) if spare is None else spare}
+    ending = making_room(workers, to_spare, wants, CATALOGUE)
+    return kept_by_windows(floors, workers, to_spare, wants, ending, CATALOGUE, now)
+
+
+def ended(workers: Sequence[Worker], *wants: Want, spare: int | None = None) -> list[str]:
+    """The idle spare runners that make room."""
+    to_spare = {FLOOR.key: len(workers) if spare is None else spare}
+    return sorted(making_room(workers, to_spare, wants, CATALOGUE))
+
+
+def a_spare(name: str, **changes: object) -> Worker:
+    """An idle spare runner."""
+    return a_worker(
+        name, **({"warm_for": 7, "online_at": NOON, "idle_since": NOON, "pod_at": NOON} | changes)
+    )
+
+
 def test_a_window_keeps_as_many_idle_workers_as_it_asks_for_and_none_where_jobs_wait() -> None:
     workers = [a_worker(f"w{n}") for n in range(4)]
-    assert len(kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, NOON)) == 2
-    assert kept_by_windows([FLOOR], workers, frozenset({"rv1"}), CATALOGUE, NOON) == frozenset()
-    assert kept_by_windows([FLOOR], workers, frozenset(), CATALOGUE, FLOOR.until) == frozenset()
+    assert len(kept(workers)) == 2
+    assert kept(workers, wants=[Want(board="rv1")]) == frozenset()
     busy = [a_worker("busy", job_id=3), a_worker("ending", ending_reason="runner_idle")]
-    assert kept_by_windows([FLOOR], busy, frozenset(), CATALOGUE, NOON) == frozenset()
+    assert kept(busy) == frozenset()
+
+
+@pytest.mark.parametrize(("late", "count"), [(0, 2), (59, 2), (60, 0)])
+def test_idle_workers_outlive_their_window_until_the_next_one_can_take_them_over(
+    late: int, count: int
+) -> None:
+    now = FLOOR.until + timedelta(seconds=late)
+    workers = [a_worker(f"w{n}") for n in range(6)]
+    assert len(kept(workers, now=now)) == count
+    following = replace(FLOOR, runners=3, until=FLOOR.until + timedelta(hours=1))
+    assert len(kept(workers, [FLOOR, following], now=now)) == 3
+
+
+BOARD = Want(board="rv1")
+PLACE = Want(entity=1)
+BOTH = Want(board="rv1", entity=1)
+THREE = [a_spare("a"), a_spare("b"), a_spare("c")]
+
+
+@pytest.mark.parametrize(
+    ("wants", "spare", "expected"),
+    [
+        ((), 3, []),
+        ((BOARD,), 3, ["a"]),
+        ((PLACE,), 3, ["a"]),
+        ((BOTH,), 3, ["a"]),
+        ((BOARD, PLACE), 3, ["a", "b"]),
+        ((BOARD,) * 9, 3, ["a", "b", "c"]),
+        ((BOARD,) * 9, 1, ["a"]),  # the other two are about to get the jobs of their own labels
+        ((Want(board="rv2"), Want(entity=2), Want(board="rv2", entity=1)), 3, []),
+    ],
+)
+def test_for_each_job_that_lacks_what_a_spare_runner_takes_up_one_ends(
+    wants: tuple[Want, ...], spare: int, expected: list[str]
+) -> None:
+    assert ended(THREE, *wants, spare=spare) == expected
+    window = replace(FLOOR, runners=3)
+    stay = {"a", "b", "c"}.difference(expected) if not expected or spare < len(THREE) else set()
+    assert kept(THREE, [window], wants=wants, spare=spare) == stay
+
+
+@pytest.mark.parametrize(
+    "going",
+    [
+        a_spare("z", ending_reason="runner_idle"),
+        a_spare("z", status=WorkerStatus.FAILED),
+        a_worker("z", job_id=1, job_status=JobStatus.COMPLETED, job_ended_at=NOON, pod_at=NOON),
+    ],
+)
+def test_whoever_is_about_to_go_makes_room_for_one_job(going: Worker) -> None:
+    assert ended([*THREE, going], BOARD) == []
+    assert ended([*THREE, going], BOARD, BOARD) == ["a"]
+
+
+@pytest.mark.parametrize("changes", [{"warm_for": None}, {"idle_since": None}, {"job_id": 3}])
+def test_only_idle_spare_runners_make_room(changes: dict[str, object]) -> None:
+    assert ended([a_spare("a", **changes)], BOARD) == []
+
+
+def test_a_window_keeps_those_who_cover_jobs_of_their_own_labels_though_others_wait() -> None:
+    assert kept(THREE, spare=1, wants=[PLACE]) == {"b", "c"}
