@@ -2,9 +2,10 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 import httpx
 
@@ -82,7 +83,17 @@ async def _end_pod(client: httpx.AsyncClient, path: str, phase: str, code: int) 
 @asynccontextmanager
 async def a_crowd(system: System, history: History) -> AsyncIterator[None]:
     """Let runners run for the length of the block; one that fails ends it."""
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(Crowd(system, history).run())
+    async with beside(Crowd(system, history).run()):
         yield
-        task.cancel()
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do endless work for the length of the block; when it fails, the block ends and fails by that."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(work)
+            yield
+            task.cancel()
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -20,7 +20,7 @@ from hack.cluster.client import Cluster
 from tests.chart.helm import CHART, run
 from tests.contract.cluster.servers import client_of
 from tests.e2e.hosts import Host, a_host
-from tests.e2e.systems import HASTY, TIMINGS, WEBHOOK_SECRET, Json, System
+from tests.e2e.systems import TIMINGS, WEBHOOK_SECRET, Json, System
 from tests.postgres import opened
 from tests.serving import serving
 from tests.waiting import until
@@ -29,6 +29,8 @@ from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
 REPOSITORY = "switchboard.local/program"
 ADMIN_TOKEN = "0123456789abcdef0123456789abcdef"
 LEAVING = 120.0  # seconds
+# Who has no job soon ends; runners are looked at from half the registration timeout on.
+IDLE_SOON = {"registrationTimeout": "120s", "idleTimeout": "20s"}
 KEYS = "/etc/switchboard/keys"
 PATIENCE = "300s"  # of helm; busy machines start programs slowly
 
@@ -145,7 +147,7 @@ def _values(
             "github": {"apiUrl": github.base_url, "apps": apps},
             "kubernetes": {"namespace": runners},
             "pools": list(pools),
-            "timings": {**TIMINGS, "idleTimeout": HASTY["idleTimeout"]},  # who has no job soon ends
+            "timings": {**TIMINGS, **IDLE_SOON},
             **config,
         },
     }

@@ -16,7 +16,7 @@ from hack.cluster.client import Cluster
 from tests.chart.helm import ROOT, run
 from tests.chart.objects import PLACES, teach_monitoring
 from tests.contract.cluster.servers import client_of
-from tests.e2e.crowd import a_crowd, persistent
+from tests.e2e.crowd import a_crowd, beside, persistent
 from tests.e2e.history import recorded
 from tests.e2e.nodes import make_node
 from tests.e2e.releases import ADMIN_TOKEN, Release, a_release
@@ -74,10 +74,8 @@ async def boards_without_slots(cluster: Cluster) -> AsyncIterator[None]:
                 node["status"][kind] = {k: v for k, v in node["status"][kind].items() if k != RESOURCE}
             (await client.post("/api/v1/nodes", json=node)).raise_for_status()
         try:
-            async with asyncio.TaskGroup() as group:  # ends the block when the task fails
-                task = group.create_task(_allocate(client))
+            async with beside(_allocate(client)):
                 yield
-                task.cancel()
         finally:
             for name in BOARDS:
                 await client.delete(f"/api/v1/nodes/{name}")
