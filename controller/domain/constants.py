@@ -23,6 +23,8 @@ NO_JOB_GRACE = timedelta(seconds=90)  # a late `in_progress` may still come, or 
 RUNNER_LIST_EVERY = timedelta(seconds=60)
 BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
 IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
+REFUSED_FIRST = timedelta(seconds=60)  # a kill that GitHub refused is tried again after so long at least …
+REFUSED_LAST = timedelta(minutes=5)  # … and so long at most
 CLEANUP_SCOPE_AGE = timedelta(days=2)
 CLEANUP_EVERY = timedelta(minutes=5)
 LEFTOVER_CONFIRMATION = timedelta(seconds=30)  # between two sightings of a runner without a row
