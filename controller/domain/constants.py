@@ -51,6 +51,8 @@ PROVISION_ONLY_SHARE = 0.05  # below it cleanup stops too
 # what was not pushed is pulled
 PULL_EVERY_PUSH = timedelta(minutes=1)
 PULL_EVERY_PULL = timedelta(seconds=15)
+PULL_TRIES = 10  # a delivery that GitHub lists but does not hand out is given up after so many …
+PULL_GIVES_UP_AFTER = timedelta(hours=1)  # … over so long
 DELIVERIES_KEPT = timedelta(days=3)
 QUEUED_SWEEP_EVERY = timedelta(minutes=10)
 QUEUED_SWEEP_REPOS = timedelta(hours=24)
