@@ -24,7 +24,7 @@ from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
-from controller.telemetry.redaction import redact
+from controller.telemetry.redaction import cleaned
 
 log = structlog.get_logger()
 
@@ -151,14 +151,4 @@ class Effects:
     async def _report(self, name: str) -> dict[str, Any]:
         """What the pod tells, without secrets."""
         report = asdict(await self._cluster.report(name))
-        return {**_redacted(report), "collected_at": self._clock.now().isoformat()}
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value).replace("\x00", "")
-    if isinstance(value, dict):
-        return {key: _redacted(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(each) for each in value]
-    return value
+        return {**cleaned(report), "collected_at": self._clock.now().isoformat()}
