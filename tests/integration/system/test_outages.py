@@ -117,7 +117,11 @@ async def test_a_failed_runner_list_taken_as_empty_would_end_healthy_workers(
         rule = system.github.sim.faults.add(operation=LISTS, times=None, **answer)
         await minutes(system, 5)
         assert rule.hits
+        assert "the runners of acme: list_runners" in unknown(system)
         assert await system.statuses("workers") == {"running": 1}
+        system.github.sim.faults.remove(rule.name)
+        await minutes(system, 2)
+        assert "the runners of acme" not in unknown(system)
 
 
 async def test_busy_runners_killed_on_a_stale_busy_false_would_lose_their_job(
