@@ -58,7 +58,13 @@ async def github_of(
     )
     apps = {app.app_id: app.private_key_file for app in file.github.apps.values()}
     async with GitHubGateway(
-        file.github.api_url, apps, clock, runner_group=group, observe=observe, on_auth=on_auth
+        file.github.api_url,
+        apps,
+        clock,
+        runner_group=group,
+        observe=observe,
+        on_auth=on_auth,
+        on_list=outside.listed,
     ) as gateway:
         yield gateway
 

@@ -1,14 +1,15 @@
 """HealthChecks: which live workers are ended, and why. Pure; the first match wins.
 
 A kill needs: no unfinished job bound in our table, and, once the container has run, a fresh runner list that says
-not busy, and an earlier one at least a minute ago that said so too. GitHub's 422 on the deletion is the last guard.
+not busy, and an earlier one at least a minute ago that said so too. GitHub's 422 on the deletion is the last guard:
+the worker is left alone then, and tried again in a while.
 """
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.domain.changes import Decided, Effect, EndRunnerThenPod, Intend, ReadRunner, WorkerChange
-from controller.domain.constants import BUSY_LAG, IMAGE_ERROR_PATIENCE
+from controller.domain.constants import BUSY_LAG, IMAGE_ERROR_PATIENCE, REFUSED_FIRST, REFUSED_LAST
 from controller.domain.reasons import Reason
 from controller.domain.sightings import Pod, PodPhase, Unknown
 from controller.domain.views import HealthLimits, View
@@ -60,11 +61,24 @@ def check_health(view: View) -> Decided:
             continue
         limits = replace(view.limits, idle=AT_ONCE) if worker.name in view.ending else view.limits
         verdict = classify_worker(worker, pod, reading, limits, view.now)
-        if isinstance(verdict, Kill) and not _kept(worker, reading, verdict, view):
+        if isinstance(verdict, Kill) and not (
+            _refused(worker, view.now) or _kept(worker, reading, verdict, view)
+        ):
             hopeless = pod is not None and pod.waiting == HOPELESS
             changes.append(Intend(worker.name, verdict.reason, own_fault=hopeless))
             effects.append(_kill(worker, pod, verdict.reason))
     return Decided(tuple(changes), tuple(effects))
+
+
+def _refused(worker: Worker, now: datetime) -> bool:
+    """Whether GitHub has just called it busy; the older the worker or its job's end, the longer it is not asked."""
+    if worker.refused_at is None:
+        return False
+    return now - worker.refused_at < _patience(worker.refused_at - (worker.job_ended_at or worker.created_at))
+
+
+def _patience(age: timedelta) -> timedelta:
+    return min(max(age / 4, REFUSED_FIRST), REFUSED_LAST)
 
 
 def _kept(worker: Worker, reading: ReadRunner | None, verdict: Kill, view: View) -> bool:

@@ -23,6 +23,8 @@ NO_JOB_GRACE = timedelta(seconds=90)  # a late `in_progress` may still come, or 
 RUNNER_LIST_EVERY = timedelta(seconds=60)
 BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
 IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
+REFUSED_FIRST = timedelta(seconds=60)  # a kill that GitHub refused is tried again after so long at least …
+REFUSED_LAST = timedelta(minutes=5)  # … and so long at most
 CLEANUP_SCOPE_AGE = timedelta(days=2)
 CLEANUP_EVERY = timedelta(minutes=5)
 REPORT_PATIENCE = timedelta(minutes=5)  # for so long what a failed pod could not be asked is asked again
@@ -52,6 +54,8 @@ PROVISION_ONLY_SHARE = 0.05  # below it cleanup stops too
 # what was not pushed is pulled
 PULL_EVERY_PUSH = timedelta(minutes=1)
 PULL_EVERY_PULL = timedelta(seconds=15)
+PULL_TRIES = 10  # a delivery that GitHub lists but does not hand out is given up after so many …
+PULL_GIVES_UP_AFTER = timedelta(hours=1)  # … over so long
 DELIVERIES_KEPT = timedelta(days=3)
 QUEUED_SWEEP_EVERY = timedelta(minutes=10)
 QUEUED_SWEEP_REPOS = timedelta(hours=24)

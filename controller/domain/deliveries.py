@@ -79,6 +79,14 @@ Notice = JobNotice | InstallationNotice | PingNotice | OtherNotice
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """A delivery that was taken in."""
+
+    guid: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """One delivery: who sent it, how it reached us, what it says."""
 

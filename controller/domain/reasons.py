@@ -21,6 +21,12 @@ class Reason(StrEnum):
     RUNNER_REMOVED = "runner_removed"
     NO_JOB_RAN = "no_job_ran"
     RUNNER_VERSION_REFUSED = "runner_version_refused"
+    UNFAMILIAR = "unfamiliar"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Reason":
+        """A row written by a newer program, before a rollback, may name a reason that this one has no word for."""
+        return cls.UNFAMILIAR
 
 
 class Skip(StrEnum):
@@ -120,6 +126,10 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
         backs_off=True,
         trips_breaker=True,
         names_image=True,
+    ),
+    Reason.UNFAMILIAR: Explanation(
+        "It ended for a reason that only a newer version of Switchboard knows.",
+        "Nothing to do for this program. Operators: the newer version, once it runs again, says what it was.",
     ),
     Skip.CANCELLED: Explanation(
         "An operator cancelled this job on these pages, so it gets no runner.",

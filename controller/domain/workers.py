@@ -82,7 +82,7 @@ class Worker:
     runner_id: int | None = None
     runner_version: str | None = None
     ending_reason: str | None = None
-    ending_since: datetime | None = None
+    ending_since: datetime | None = None  # without a reason: when GitHub last refused its end
     online_at: datetime | None = None
     idle_since: datetime | None = None
     not_busy_since: datetime | None = None
@@ -115,6 +115,11 @@ class Worker:
     def bound(self) -> bool:
         """Whether GitHub gave it a job that has not ended."""
         return self.job_status is JobStatus.RUNNING
+
+    @property
+    def refused_at(self) -> datetime | None:
+        """When GitHub last called it busy though its end was decided."""
+        return self.ending_since if self.ending_reason is None else None
 
     @property
     def holds_pod(self) -> bool:

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from controller.domain.auth import AuthAttempt
 from controller.domain.boards import Board
 from controller.domain.changes import JobChange, WorkerChange
-from controller.domain.deliveries import Delivery, Outcome
+from controller.domain.deliveries import Delivery, Outcome, Taken
 from controller.domain.endings import Ending
 from controller.domain.heartbeats import Beat, PoolSnapshot
 from controller.domain.holds import Hold
 from controller.domain.jobs import Home, Job, Scope
 from controller.domain.reasons import Reason
 from controller.domain.reservations import Reservation, Reserved
+from controller.domain.sightings import DeliverySighting
 from controller.domain.supply import Supply
 from controller.domain.workers import Worker, WorkerStatus
 
@@ -33,8 +34,12 @@ class Deliveries(Protocol):
         """Which of these deliveries have not been taken in."""
         ...
 
-    async def last_at(self, app_id: str) -> datetime | None:
-        """When the last delivery of an App was taken in."""
+    async def newest(self, app_id: str) -> Taken | None:
+        """The delivery of an App that was taken in last."""
+        ...
+
+    async def give_up(self, app_id: str, listed: DeliverySighting, error: str, now: datetime) -> None:
+        """Leave an event: GitHub lists this delivery but does not hand it out, so it is looked for no more."""
         ...
 
 

@@ -2,9 +2,10 @@
 
 GitHub never redelivers by itself, but keeps deliveries with their payload for three days. The list is asked with
 the App's JWT, which has a request limit of its own. One mechanism serves a receiver that was down, a restored
-database and a home lab without a public address.
+database and a home lab without a public address. What GitHub lists but does not hand out stands in nobody's way.
 """
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 
 import structlog
@@ -17,6 +18,7 @@ from controller.domain.sightings import DeliverySighting
 from controller.errors import GitHubError, GitHubNotFound, GitHubRefused
 from controller.ports import Clock, Deliveries, GitHub
 from controller.reconcile.beside import Beside
+from controller.reconcile.stubborn import Stubborn
 from controller.settings import File, WebhookMode
 from controller.telemetry.metrics import Metrics
 
@@ -50,6 +52,9 @@ class PullDeliveries:
         self._every = PULL_EVERY_PULL if pull else PULL_EVERY_PUSH
         self._asked_at: datetime | None = None
         self._since: dict[str, datetime] = {}
+        self._first_since: dict[str, datetime] = {}
+        self._newest: dict[str, str] = {}
+        self._stubborn: defaultdict[str, Stubborn] = defaultdict(Stubborn)
 
     def next_due(self) -> datetime | None:
         """When the list is asked for next; while it is being asked, nobody need wake for it."""
@@ -60,6 +65,7 @@ class PullDeliveries:
     async def catch_up(self) -> bool:
         """Before a first iteration as leader: the rows may be older than what this process remembers of them."""
         self._since.clear()
+        self._first_since.clear()
         return await self.pull()
 
     async def run(self, epoch: int) -> None:
@@ -83,31 +89,55 @@ class PullDeliveries:
         listed = await self._list(app_id, now)
         wanted = [each for each in listed if each.event in EVENTS]
         missing = await self._deliveries.missing({each.guid for each in wanted})
+        stubborn = self._stubborn[app_id]
+        stubborn.keep(missing)
         seen: set[str] = set()
         failed: list[GitHubError] = []
-        for each in sorted(wanted, key=lambda each: (each.delivered_at, each.id)):
-            if each.guid in missing and each.guid not in seen:
+        for each in sorted(wanted, key=stubborn.turn):
+            if each.guid in missing and each.guid not in seen and not stubborn.given_up(each.guid):
                 seen.add(each.guid)
                 try:
                     await self._take(app_id, each, now)
                 except GitHubError as error:  # the others do not wait for it; the next pull tries it again
                     failed.append(error)
+                    if stubborn.failed(each.guid, now).too_many:
+                        await self._give_up(app_id, each, error, now)
                     if len(failed) >= PATIENCE:
                         break
         if failed:
             raise failed[0]
         self._since[app_id] = now - OVERLAP
+        self._first_since.pop(app_id, None)
 
     async def _list(self, app_id: str, now: datetime) -> list[DeliverySighting]:
-        """At first: all since the last event, and of those before it whatever had failed."""
+        """At first, until a look ended well: all since the last event, and of those before it whatever had failed."""
+        oldest = now - DELIVERIES_KEPT
+        newest = await self._deliveries.newest(app_id)
+        if await self._went_back(app_id):
+            log.warning("database.went_back", app_id=app_id)
+            self._since.pop(app_id, None)
+            self._first_since[app_id] = oldest  # the last event may have come after what is missing
+        if newest is not None:
+            self._newest[app_id] = newest.guid
         since = self._since.get(app_id)
         if since is not None:
             return list(await self._github.list_deliveries(app_id, since))
-        oldest = now - DELIVERIES_KEPT
-        last = await self._deliveries.last_at(app_id)
-        since = max(last or oldest, oldest) - OVERLAP
-        failed = await self._github.list_failed_deliveries(app_id, oldest) if last is not None else ()
+        # Kept until the look has ended well: whatever it takes in becomes the last event.
+        last = newest.at if newest is not None else oldest
+        since = self._first_since.setdefault(app_id, max(last, oldest) - OVERLAP)
+        failed = await self._github.list_failed_deliveries(app_id, oldest) if newest is not None else ()
         return [*failed, *await self._github.list_deliveries(app_id, since)]
+
+    async def _went_back(self, app_id: str) -> bool:
+        """Whether a delivery that had been taken in is so no more: the database was restored under us."""
+        known = self._newest.pop(app_id, None)
+        return known is not None and known in await self._deliveries.missing({known})
+
+    async def _give_up(
+        self, app_id: str, listed: DeliverySighting, error: GitHubError, now: datetime
+    ) -> None:
+        log.warning("delivery.given_up", guid=listed.guid, event_name=listed.event, error=str(error))
+        await self._deliveries.give_up(app_id, listed, str(error), now)
 
     async def _take(self, app_id: str, listed: DeliverySighting, now: datetime) -> None:
         try:

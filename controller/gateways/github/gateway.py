@@ -19,6 +19,7 @@ from controller.domain.sightings import (
     Runner,
     RunSighting,
 )
+from controller.errors import GitHubError
 from controller.gateways.github import checkup, deliveries, dispatches, jobs
 from controller.gateways.github.app_auth import AppKeys
 from controller.gateways.github.callers import Ask, Callers
@@ -40,10 +41,12 @@ class GitHubGateway:
         runner_group: RunnerGroup,
         observe: Callable[[Observation], None],
         on_auth: Callable[[AuthAttempt], None] = lambda attempt: None,
+        on_list: Callable[[Scope, GitHubError | None], None] = lambda scope, error: None,
         transport: httpx.AsyncBaseTransport | None = None,
         deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
     ) -> None:
         self._clock = clock
+        self._on_list = on_list
         self._listing = deadlines.listing
         self._client = Client(api_url, clock, observe, deadlines, transport)
         self._callers = Callers(self._client, AppKeys(apps), clock, on_auth)
@@ -71,7 +74,13 @@ class GitHubGateway:
 
     async def list_runners(self, scope: Scope) -> tuple[Runner, ...]:
         """All runners of the scope, every page; for organizations those of our group."""
-        return await self._runners.list_all(scope)
+        try:
+            runners = await self._runners.list_all(scope)
+        except GitHubError as error:  # a list may be incomplete though every answer looked fine
+            self._on_list(scope, error)
+            raise
+        self._on_list(scope, None)
+        return runners
 
     async def find_runner(self, scope: Scope, name: str) -> Runner | None:
         """The runner of exactly that name, or None if GitHub lists none."""

@@ -15,9 +15,10 @@ from psycopg.types.json import Jsonb
 from controller.decide.deliveries import preliminary_outcome
 from controller.decide.milestones import reached_by_delivery
 from controller.domain.constants import PENDING_SILENCE, RUNNING_SILENCE
-from controller.domain.deliveries import Delivery, InstallationNotice, JobNotice, OtherNotice, Outcome
+from controller.domain.deliveries import Delivery, InstallationNotice, JobNotice, OtherNotice, Outcome, Taken
 from controller.domain.milestones import Milestone, unnoticed
 from controller.domain.pools import Catalogue
+from controller.domain.sightings import DeliverySighting
 from controller.gateways.postgres.database import Connection, Database, ring
 
 AT_ONCE = timedelta(0)
@@ -127,16 +128,28 @@ class Intake:
         return frozenset(row["guid"] for row in rows)
 
     # GitHub keeps deliveries for three days; an App that has been silent for longer is not looked for any further.
-    LAST_AT = """
-    SELECT at FROM events
+    NEWEST = """
+    SELECT delivery AS guid, at FROM events
     WHERE delivery IS NOT NULL AND app_id = %(app_id)s AND at >= (SELECT max(at) FROM events) - interval '3 days'
     ORDER BY at DESC LIMIT 1
     """
 
-    async def last_at(self, app_id: str) -> datetime | None:
-        """When the last delivery of an App was taken in."""
-        rows = await self._database.fetch(self.LAST_AT, {"app_id": app_id})
-        return rows[0]["at"] if rows else None
+    async def newest(self, app_id: str) -> Taken | None:
+        """The delivery of an App that was taken in last."""
+        rows = await self._database.fetch(self.NEWEST, {"app_id": app_id})
+        return Taken(rows[0]["guid"], rows[0]["at"]) if rows else None
+
+    GIVE_UP = """
+    INSERT INTO events (at, source, kind, installation_id, app_id, detail)
+    VALUES (%(now)s, 'pull', 'delivery.given_up', %(installation_id)s, %(app_id)s, %(detail)s)
+    """
+
+    async def give_up(self, app_id: str, listed: DeliverySighting, error: str, now: datetime) -> None:
+        """Leave an event, not under its GUID: should it come after all, it is news."""
+        detail = {"guid": listed.guid, "event": listed.event, "action": listed.action, "error": error}
+        values = {"installation_id": listed.installation_id, "app_id": app_id, "detail": Jsonb(detail)}
+        async with self._database.transaction() as connection:
+            await connection.execute(self.GIVE_UP, {**values, "now": now})
 
     async def _take_job(
         self,

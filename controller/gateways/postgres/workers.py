@@ -203,13 +203,13 @@ class WorkerStore:
             return await fail_worker(connection, name, reason, info, own_fault=own_fault, now=now)
 
     DROP_INTENT = """
-    UPDATE workers SET ending_reason = NULL, ending_since = NULL, not_busy_since = NULL, idle_since = NULL,
+    UPDATE workers SET ending_reason = NULL, ending_since = %(now)s, not_busy_since = NULL, idle_since = NULL,
         updated_at = %(now)s
     WHERE name = %(name)s AND status IN ('pending', 'running') AND ending_reason IS NOT NULL
     """
 
     async def drop_intent(self, name: str, epoch: int, now: datetime) -> None:
-        """GitHub keeps the runner: it is busy, so the worker is left alone."""
+        """GitHub keeps the runner: it is busy, so the worker is left alone; the row keeps when that was."""
         async with self._database.leading(epoch) as connection:
             cursor = await connection.execute(self.DROP_INTENT, {"name": name, "now": now})
             if cursor.rowcount:

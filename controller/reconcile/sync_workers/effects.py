@@ -24,7 +24,7 @@ from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
-from controller.telemetry.redaction import redact
+from controller.telemetry.redaction import cleaned
 
 log = structlog.get_logger()
 
@@ -164,14 +164,4 @@ class Effects:
         missing = report.pop("missing")
         told = {part: each for part, each in report.items() if part not in missing}
         collected = {"collected_at": self._clock.now().isoformat()} if last or not missing else {}
-        return {**_redacted(told), **collected}
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value).replace("\x00", "")
-    if isinstance(value, dict):
-        return {key: _redacted(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(each) for each in value]
-    return value
+        return {**cleaned(told), **collected}

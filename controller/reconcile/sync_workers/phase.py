@@ -1,8 +1,11 @@
 """What all phases share: writing what was decided."""
 
-from controller.domain.changes import Adopt, Decided, Fail, Finish
+from dataclasses import replace
+
+from controller.domain.changes import Adopt, Decided, Fail, Finish, WorkerChange
 from controller.domain.views import View
 from controller.ports import LockedWorkers
+from controller.telemetry.redaction import cleaned
 
 
 async def write(view: View, workers: LockedWorkers, decided: Decided) -> tuple[View, Decided]:
@@ -10,12 +13,18 @@ async def write(view: View, workers: LockedWorkers, decided: Decided) -> tuple[V
 
     What a row would not take is taken out of the answer, so that it is not counted as done.
     """
-    done = [change for change in decided.changes if await workers.apply(change, view.now)]
+    changes = [_clean(change) for change in decided.changes]
+    done = [change for change in changes if await workers.apply(change, view.now)]
     ended = frozenset(change.name for change in done if isinstance(change, Fail | Finish))
     refused = frozenset(
-        change.name for change in decided.changes if not isinstance(change, Adopt) and change not in done
+        change.name for change in changes if not isinstance(change, Adopt) and change not in done
     )
     effects = tuple(
         effect for effect in decided.effects if effect.name not in refused or effect.name in ended
     )
     return view.without(ended), Decided(tuple(done), effects)
+
+
+def _clean(change: WorkerChange) -> WorkerChange:
+    """What a pod told goes into its row as its report does."""
+    return replace(change, info=cleaned(change.info)) if isinstance(change, Fail) else change

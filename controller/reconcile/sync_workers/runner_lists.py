@@ -21,6 +21,7 @@ log = structlog.get_logger()
 
 LOOKS = 2  # a leftover is deleted only when it was seen twice
 AT_ONCE = 8
+COMMIT_LAG = timedelta(minutes=1)  # the time in a row is taken before its commit
 
 
 class RunnerLists:
@@ -71,7 +72,7 @@ class RunnerLists:
         elif now - self._noted_at < RUNNER_LIST_EVERY:
             return
         else:
-            for scope in await self._workers.failed_scopes(self._noted_at):
+            for scope in await self._workers.failed_scopes(self._noted_at - COMMIT_LAG):
                 self._looks[scope] = LOOKS
                 self._read_at.setdefault(scope, now)
         self._noted_at = now

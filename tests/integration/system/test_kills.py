@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from controller.simulators.cluster import Behaviour
+from tests.integration.system.reading import asked, step_until
 from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
+KILL = "actions/delete-self-hosted-runner-from-org"
 
 
 async def failed_workers(system: System) -> list[dict[str, object]]:
@@ -38,9 +40,7 @@ async def test_a_runner_that_never_comes_online_gets_the_deadline_and_its_job_an
 async def test_a_runner_that_github_calls_busy_is_left_alone(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
         system.cluster.set_board_behaviour("rv1-1", Behaviour(hang=True))
-        system.github.sim.faults.add(
-            operation="actions/delete-self-hosted-runner-from-org", status=422, times=None
-        )
+        system.github.sim.faults.add(operation=KILL, status=422, times=None)
         system.queue("acme/widgets", "rv1")
         for _ in range(20):
             await system.step(30)
@@ -49,6 +49,29 @@ async def test_a_runner_that_github_calls_busy_is_left_alone(database_url: str, 
         assert pod["spec"]["activeDeadlineSeconds"] > 1
         refusals = await system.rows("SELECT 1 FROM events WHERE kind = 'worker.kill_refused'")
         assert len(refusals) > 1  # and tried again in later iterations
+
+
+async def test_a_refused_kill_is_not_repeated_with_every_iteration(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 2}) as system:
+        for board in ("rv1-1", "rv1-2"):
+            system.cluster.set_board_behaviour(board, Behaviour(never_exits=True))
+        system.github.sim.faults.add(operation=KILL, status=422, times=None)
+        await system.until(system.finished(system.queue("acme/widgets", "rv1", seconds=5)))
+
+        async def refused() -> bool:
+            return bool(asked(system, KILL))
+
+        await step_until(system, refused)
+        for _ in range(40):  # ten minutes
+            await system.step(15)
+        idle = len(asked(system, KILL))
+        assert 3 <= idle <= 8
+        for _ in range(20):  # each push wakes the loop
+            system.queue("acme/widgets", "rv1", seconds=5)
+            await system.step(1)
+        assert len(asked(system, KILL)) <= idle + 1
+        refusals = await system.rows("SELECT 1 FROM events WHERE kind = 'worker.kill_refused'")
+        assert len(refusals) == len(asked(system, KILL))
 
 
 async def test_a_worker_on_a_dead_board_is_failed_its_pod_forced_away_and_its_runner_cleaned_up(

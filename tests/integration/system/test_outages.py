@@ -18,6 +18,7 @@ from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
 LISTS = "actions/list-self-hosted-runners-in-group-for-org"
+JIT = "actions/generate-runner-jitconfig-for-org"
 REST = '</orgs/acme/actions/runner-groups/999/runners?page=2>; rel="next"'  # where nothing is
 
 
@@ -116,7 +117,11 @@ async def test_a_failed_runner_list_taken_as_empty_would_end_healthy_workers(
         rule = system.github.sim.faults.add(operation=LISTS, times=None, **answer)
         await minutes(system, 5)
         assert rule.hits
+        assert "the runners of acme: list_runners" in unknown(system)
         assert await system.statuses("workers") == {"running": 1}
+        system.github.sim.faults.remove(rule.name)
+        await minutes(system, 2)
+        assert "the runners of acme" not in unknown(system)
 
 
 async def test_busy_runners_killed_on_a_stale_busy_false_would_lose_their_job(
@@ -245,9 +250,7 @@ async def test_a_runner_registered_late_by_a_former_leader_is_found_and_deleted(
     """Its request was under way when it stopped leading; the row had ended before the runner was there."""
     timings = {"podDeleteGrace": "60s"}
     async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}, timings=timings) as system:
-        held = system.github.sim.faults.add(
-            operation="actions/generate-runner-jitconfig-for-org", hold="before"
-        )
+        held = system.github.sim.faults.add(operation=JIT, hold="before")
         ids = system.queue("acme/widgets", "rv1")
         await system.settle()
         await system.controller.loop.turn()
@@ -260,4 +263,38 @@ async def test_a_runner_registered_late_by_a_former_leader_is_found_and_deleted(
         left = [runner for runner in system.github.sim.ledger.runners() if runner.removed_at is None]
         assert len(left) == 1
         await minutes(system, 7)
+        assert await loose_ends(system.github, system.cluster, system.database) == []
+
+
+LONG_COMMIT = """
+CREATE FUNCTION earlier() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN NEW.completed_at := NEW.completed_at - interval '55 seconds'; RETURN NEW; END $$;
+CREATE TRIGGER earlier BEFORE UPDATE ON workers FOR EACH ROW WHEN (NEW.status = 'failed' AND OLD.status <> 'failed')
+    EXECUTE FUNCTION earlier();
+"""
+
+
+async def test_a_worker_whose_failure_was_long_in_committing_is_cleaned_up_after(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Its row says that it failed before GitHub's scopes were last gone through, and it was not seen then."""
+    timings = {"podDeleteGrace": "60s"}
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}, timings=timings) as system:
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+        await minutes(system, 20)  # nobody looks at the scope any more
+        async with system.database.transaction() as connection:
+            await connection.execute(LONG_COMMIT)
+        held = system.github.sim.faults.add(operation=JIT, hold="before")
+        ids = system.queue("acme/widgets", "rv1")
+        await system.settle()
+        await system.controller.loop.turn()
+        await held.wait_held()
+        await system.controller.beside.stop()
+        await system.turn()
+        assert await system.statuses("workers") == {"completed": 1, "failed": 1, "pending": 1}
+        held.release(drop=False)
+        await system.until(system.finished(ids))
+        left = [runner for runner in system.github.sim.ledger.runners() if runner.removed_at is None]
+        assert len(left) == 1
+        await minutes(system, 10)
         assert await loose_ends(system.github, system.cluster, system.database) == []

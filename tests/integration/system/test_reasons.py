@@ -4,12 +4,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from controller.simulators.cluster import Behaviour
+from controller.simulators.cluster.objects import PODS
 from tests.integration.system.reading import any_failed, failed_worker, step_until
 from tests.systems import System, a_pool, a_system
 
 ONE_BOARD: dict[str, Any] = {"pools": [a_pool("rv1")], "boards": {"rv1": 1}}
 BOARD = "rv1-1"
+FUTURE = """
+UPDATE workers SET status = 'failed', failure_reason = 'from_the_future', completed_at = updated_at,
+    failure_info = '{}' RETURNING 1
+"""
 
 
 def the_pod(system: System, name: str) -> dict[str, Any] | None:
@@ -217,3 +224,59 @@ async def test_runner_version_refused(database_url: str, tmp_path: Path) -> None
         assert "deprecated" in row["failure_info"]["log_tail"]
         (hold,) = await system.rows("SELECT scope, target FROM holds")
         assert hold == {"scope": "pool", "target": "rv1"}
+
+
+async def test_what_a_pod_says_is_kept_without_secrets_and_without_what_no_row_takes(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.queue("acme/widgets", "rv1", seconds=3600)
+        await system.turn()
+        (pod,) = system.cluster.pods()
+        token = "ghs_" + "a" * 36
+
+        def evict(there: dict[str, Any]) -> None:
+            there["status"] |= {"phase": "Failed", "reason": "Evicted", "message": f"no\x00 memory, {token}"}
+
+        system.cluster.store.change(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]), evict)
+        system.cluster.faults.add(operation="get pods", status=500, times=None)  # no report tells more
+        await system.turn()
+        row = await failed_worker(system, "pod_failed")
+        assert row["failure_info"]["message"] == "no memory, [redacted]"
+
+
+@pytest.mark.parametrize("intent", [True, False], ids=["an intent", "an ending"])
+async def test_a_reason_that_only_a_newer_program_knows_stops_no_step(
+    intent: bool, database_url: str, tmp_path: Path
+) -> None:
+    """The program was rolled back; its rows stay as they are."""
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        await system.step(5)
+        if intent:
+            await system.rows("UPDATE workers SET ending_reason = 'from_the_future' RETURNING 1")
+            await system.step(30)
+            row = await failed_worker(system, "unfamiliar")
+            assert row["ending_reason"] == "from_the_future"
+            assert not still_registered(system, row["name"])
+        else:
+            await system.rows(FUTURE)
+            await system.step(30)
+        assert system.controller.loop.snapshot().last_error is None
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+        assert system.controller.loop.snapshot().last_error is None
+
+
+async def test_an_unknown_intent_ends_as_such_when_its_pod_does(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.queue("acme/widgets", "rv1", seconds=3600)
+        await system.turn()
+        system.github.sim.faults.add(operation="actions/delete-self-hosted-runner.*", status=500, times=None)
+        await system.rows("UPDATE workers SET ending_reason = 'from_the_future' RETURNING 1")
+        (pod,) = system.cluster.pods()
+        await system.controller.cluster.force_delete_pod(pod["metadata"]["name"])
+        await system.step(5)
+        assert (await failed_worker(system, "unfamiliar"))["ending_reason"] == "from_the_future"
+        assert system.controller.loop.snapshot().last_error is None

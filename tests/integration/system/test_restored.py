@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.integration.system.reading import all_completed, jit_calls, lose_leadership, lost_jobs, step_until
 from tests.systems import System, a_pool, a_system
 
@@ -81,3 +83,35 @@ async def test_a_database_restored_from_an_hour_old_dump_under_running_jobs(
         assert jit_calls(system) == 7  # nobody got a second runner
         killed = await system.rows("SELECT 1 FROM events WHERE kind IN ('worker.ending', 'worker.failed')")
         assert killed == []
+
+
+@pytest.mark.parametrize("traffic", [False, True], ids=["in silence", "under traffic"])
+async def test_a_database_restored_in_place_under_a_leader_that_notices_nothing_else(
+    traffic: bool, database_url: str, tmp_path: Path
+) -> None:
+    """The dump holds the epoch that leads, and no connection breaks."""
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 4}) as system:
+        (lasting,) = system.queue("acme/widgets", "rv1", seconds=3 * HOUR)
+        await system.turn()
+        await system.step(10)
+        dump, taken_at = Dump(system), system.clock.now()
+        await dump.take()
+        (over,) = system.queue("acme/widgets", "rv1", seconds=100)
+        (begun,) = system.queue("acme/widgets", "rv1", seconds=2 * HOUR)
+        while (system.clock.now() - taken_at).total_seconds() < HOUR:
+            await system.step(120)
+        before = await system.statuses()
+        assert before == {"completed": 1, "running": 2}
+        term = await system.rows("SELECT epoch FROM leader")
+        await dump.restore()
+        (late,) = system.queue("acme/widgets", "rv1", seconds=HOUR) if traffic else (None,)
+        await system.step(60)
+        await system.step(15)
+        assert await system.rows("SELECT epoch FROM leader") == term
+        assert await status_of(system, lasting) == ("running", "webhook")
+        assert await status_of(system, over) == ("completed", "pull")
+        assert await status_of(system, begun) == ("running", "pull")
+        if late is not None:
+            assert await status_of(system, late) == ("running", "webhook")
+        await step_until(system, all_completed(system, 4 if traffic else 3), 120)
+        assert lost_jobs(system) == []

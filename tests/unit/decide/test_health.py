@@ -239,3 +239,23 @@ def test_an_idle_worker_that_a_warm_window_keeps_or_may_keep_is_spared(
     worker = a_worker(**ONLINE)
     view = a_view([worker], [a_pod()], runners={worker.scope: (a_runner(online=True),)}, kept=kept)
     assert any(isinstance(change, Intend) for change in check_health(view).changes) == killed
+
+
+@pytest.mark.parametrize(
+    ("ended", "refused", "killed"),
+    [(310, 59, False), (310, 60, False), (310, 63, True), (2000, 299, False), (2000, 300, True)],
+)
+def test_a_kill_that_github_refused_is_tried_again_in_a_while_and_ever_more_seldom(
+    ended: int, refused: int, killed: bool
+) -> None:
+    job: dict[str, Any] = {"job_id": 7, "job_status": JobStatus.COMPLETED, "job_ended_at": ago(ended)}
+    worker = a_worker(**job, ending_since=ago(refused))
+    decided = check_health(a_view([worker], [a_pod()]))
+    assert [change.reason for change in decided.changes if isinstance(change, Intend)] == (
+        [Reason.POD_STUCK_AFTER_JOB] if killed else []
+    )
+
+
+def test_an_end_that_is_decided_is_carried_out_whenever_it_was_decided() -> None:
+    worker = a_worker(ending_reason="pod_stuck_pending", ending_since=NOW)
+    assert len(check_health(a_view([worker], [a_pod()])).effects) == 1

@@ -124,3 +124,9 @@ def test_a_row_that_has_ended_stays_as_it_is() -> None:
     worker = a_worker(status=WorkerStatus.COMPLETED, **KNOWN)
     pod = a_pod(phase=PodPhase.FAILED, finished_at=ago(2))
     assert sync_pod_phases(a_view([worker], [pod])) == Decided((PodGone(NAME, ago(2)),))
+
+
+def test_a_kill_begun_by_a_newer_program_ends_its_worker_all_the_same() -> None:
+    worker = a_worker(ending_reason="from_the_future", **KNOWN)
+    decided = sync_pod_phases(a_view([worker], [a_pod(phase=PodPhase.FAILED, finished_at=ago(2))]))
+    assert [change.reason for change in decided.changes if isinstance(change, Fail)] == [Reason.UNFAMILIAR]
