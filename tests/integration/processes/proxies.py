@@ -19,12 +19,28 @@ class Proxy:
     url: str = ""
     answers_lost: int = 0
     _loses: tuple[bytes, ...] = ()
+    _stops_at: bytes | None = None
     _flows: asyncio.Event = field(default_factory=asyncio.Event)
     _serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     def fall_silent(self) -> None:
         """Pass nothing on any more, in either direction; connections stay open and new ones get no answer."""
         self._flows.clear()
+
+    def fall_silent_at(self, statement: bytes) -> None:
+        """Fall silent when a client sends this, and keep it back."""
+        self._stops_at = statement
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is passed on."""
+        return not self._flows.is_set()
+
+    def look(self, sent: bytes) -> None:
+        """See what a client sends before it is passed on."""
+        if self._stops_at is not None and self._stops_at in sent:
+            self._stops_at = None
+            self.fall_silent()
 
     def speak(self) -> None:
         """Pass on again, first what had piled up."""
@@ -97,6 +113,8 @@ class _Link:
     ) -> None:
         with suppress(OSError):
             while chunk := await source.read(CHUNK):
+                if asked:
+                    self._proxy.look(chunk)
                 await self._proxy.flowing()
                 if asked:
                     self._look(chunk)

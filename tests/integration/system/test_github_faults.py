@@ -209,6 +209,31 @@ async def test_a_repository_that_was_renamed_is_followed(database_url: str, tmp_
         assert any(each.status == 301 for each in system.github.sim.requests)
 
 
+async def test_apps_whose_jwt_is_refused_for_a_while_catch_up(database_url: str, tmp_path: Path) -> None:
+    """As it is while a machine's clock is off by minutes."""
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}) as system:
+        await system.turn()
+        refused = [
+            system.github.sim.faults.add(operation=operation, status=401, times=None)
+            for operation in ("apps/create-installation-access-token", "apps/list-webhook-deliveries")
+        ]
+        heard = system.queue("acme/widgets", "rv1")
+        await system.settle()
+        url, system.github.sim.webhook_url = system.github.sim.webhook_url, None
+        missed = system.queue("acme/widgets", "rv1")
+        for _ in range(20):
+            await system.step(15)
+        system.github.sim.webhook_url = url
+        assert jit_calls(system) == 0
+        assert await system.statuses() == {"pending": 1}
+        assert await system.rows("SELECT 1 FROM jobs WHERE mark IS NOT NULL") == []
+        assert all(rule.hits for rule in refused)
+        for rule in refused:
+            system.github.sim.faults.remove(rule.name)
+        await system.until(system.finished([*heard, *missed]), 15)
+        await step_until(system, all_completed(system, 2), 15)
+
+
 @pytest.mark.parametrize("seconds", [-50, 50], ids=["slow", "fast"])
 async def test_a_clock_that_is_off_by_less_than_a_minute_is_no_bar(seconds: int) -> None:
     theirs, ours = ManualClock(), ManualClock(EPOCH + timedelta(seconds=seconds))
