@@ -3,8 +3,6 @@
 It is given a small `Database` of its own, so that no number of open pages can starve the loop or the receiver.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -34,6 +32,7 @@ from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import read_history
 from controller.gateways.postgres.page_charts import read_board_days, read_charts
 from controller.gateways.postgres.page_turns import read_turn
+from controller.gateways.postgres.reading import reading
 from controller.gateways.postgres.rows import BINDING, JOB_COLUMNS, WORKER_COLUMNS, job_of, worker_of
 
 EVENTS_SHOWN = 200
@@ -65,21 +64,13 @@ class PageStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    BEGIN = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = '5s'"
-
-    @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[Connection]:
-        async with self._database.transaction() as connection:
-            await connection.execute(self.BEGIN)
-            yield connection
-
     @staticmethod
     async def _rows(connection: Connection, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         return await (await connection.execute(query, values, prepare=False)).fetchall()
 
     async def history(self, wanted: JobFilter, part: Slice) -> Listing[Job]:
         """Jobs by status, then by time."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_history(connection, wanted, part)
 
     USAGE = """
@@ -116,7 +107,7 @@ class PageStore:
 
     async def usage(self, window: Window, part: Slice) -> Listing[UsageRow]:
         """Demand and supply by key, the largest deficit first."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.USAGE, slice_values(window, part))
         return Listing.cut([usage_of(row) for row in rows], part.per_page)
 
@@ -137,7 +128,7 @@ class PageStore:
         values = slice_values(wanted.window, part)
         values |= {"statuses": [status.value for status in wanted.statuses] or None}
         values |= {"pool": wanted.pool, "node": wanted.node}
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.WORKERS, values)
         return Listing.cut([worker_row_of(row) for row in rows], part.per_page)
 
@@ -156,7 +147,7 @@ class PageStore:
 
     async def boards(self, window: Window, part: Slice) -> Listing[BoardRow]:
         """Boards by type and name, with what runs on them; the window is that of their last change."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.BOARDS, slice_values(window, part))
         return Listing.cut([board_of(row) for row in rows], part.per_page)
 
@@ -167,7 +158,7 @@ class PageStore:
 
     async def holds(self, now: datetime) -> tuple[HoldRow, ...]:
         """What is held at the moment."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await self._holds(connection, now)
 
     async def _holds(self, connection: Connection, now: datetime) -> tuple[HoldRow, ...]:
@@ -186,7 +177,7 @@ class PageStore:
 
     async def job(self, job_id: int) -> JobStory | None:
         """All about one job; None if neither a row nor an event knows it."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             jobs = [job_of(row) for row in await self._rows(connection, self.JOB, {"job_id": job_id})]
             values: dict[str, Any] = {"job_id": job_id, "limit": EVENTS_SHOWN}
             events = tuple(EventRow(**row) for row in await self._rows(connection, self.JOB_EVENTS, values))
@@ -206,7 +197,7 @@ class PageStore:
 
     async def worker(self, name: str) -> WorkerStory | None:
         """All about one worker."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.WORKER, {"name": name})
             if not rows:
                 return None
@@ -253,7 +244,7 @@ class PageStore:
         """Counts, boards, what waits longest and what failed last; today begins at midnight UTC."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         values = {"today": today, "horizon": now - LONGEST_JOB, "limit": OVERVIEW_ROWS}
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             counts = await self._rows(connection, self.COUNTS, values)
             boards = await self._rows(connection, self.BOARDS, slice_values(Window(), part))
             waiting = await self._rows(connection, self.WAITING, values)
@@ -273,12 +264,12 @@ class PageStore:
 
     async def charts(self, span: Span, now: datetime) -> Charts:
         """What the charts of one span are drawn from."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_charts(connection, span, now)
 
     async def board_days(self, slots: dict[str, int], now: datetime) -> tuple[BoardDay, ...]:
         """The last 24 hours of these boards, given with their slots."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_board_days(connection, slots, now)
 
     BOARD_COUNTS = """
@@ -288,13 +279,13 @@ class PageStore:
 
     async def board_counts(self) -> dict[str, tuple[int, int]]:
         """How many boards there are of each type, and how many of them are free."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.BOARD_COUNTS, {})
         return {row["board"]: (row["boards"], row["free"]) for row in rows}
 
     async def turn(self, job: Job, board: str) -> Turn:
         """What says when a waiting job's turn comes; `board` is its pool's type."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_turn(connection, job, board)
 
     KNOWN = """
@@ -305,7 +296,7 @@ class PageStore:
 
     async def knows(self, number: int) -> tuple[bool, bool]:
         """Whether a number is the id of a job, and whether it is that of a run."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             row = (await self._rows(connection, self.KNOWN, {"number": number}))[0]
         return row["as_job"], row["as_run"]
 
