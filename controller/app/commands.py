@@ -30,7 +30,7 @@ from controller.reconcile.provision import Provisioner
 from controller.settings import Settings
 from controller.telemetry.metrics import Metrics
 from controller.web.explain_text import describe_explanation
-from controller.web.queue import NEVER_SEEN
+from controller.web.pages import NEVER_SEEN
 from controller.web.search import JobId, SomeId, read_search
 from controller.web.shown import show_explained
 

@@ -17,11 +17,11 @@ from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_b
 from controller.web.query import (
     CHARTS,
     DAYS,
-    ID_LIMIT,
     JOBS,
     NOTHING,
     WORKERS,
     page_links,
+    read_id,
     read_job_filter,
     read_slice,
     read_span,
@@ -42,6 +42,10 @@ from controller.web.shown import (
 )
 from controller.web.timelines import job_parts, job_stages, worker_stages
 
+NEVER_SEEN = (
+    "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
+    "the repository; what GitHub keeps back for an approval arrives later."
+)
 OVERVIEW_BOARDS = 500
 SUMMED = ("demand", "supply", "deficit", "jobs_pending", "jobs_running")
 
@@ -171,23 +175,19 @@ class Pages:
     async def job(self, request: Request) -> View:
         """One job with its way, its turn and its events; ignored ones answer from events."""
         refuse_unknown(request.query_params, NOTHING)
-        text = request.path_params["job_id"]
-        known = text.isascii() and text.isdigit() and int(text) <= ID_LIMIT
-        story = await self._deps.store.job(int(text)) if known else None
-        if story is None:
-            raise NotThere(
-                "No job of this id was ever delivered here. Check the number, and whether the GitHub App is "
-                "installed for the repository; what GitHub keeps back for an approval arrives later."
-            )
+        job_id = read_id(request.path_params["job_id"])
+        story = await self._deps.store.job(job_id) if job_id else None
+        if job_id is None or story is None:
+            raise NotThere(NEVER_SEEN)
         now, sees = self._deps.clock.now(), self._sees(request)
         hidden = belongs_to_private(story) and not sees
         job = show_job(story.job, now, sees_private=sees) if story.job else None
         workers = [show_worker(row, now, sees_private=sees) for row in story.workers]
         data = {
-            "job_id": int(text),
+            "job_id": job_id,
             "job": job,
             "queue": await self._turn(story.job) if story.job else None,
-            "explanation": show_explained(explain(int(text), story, full=not hidden)),
+            "explanation": show_explained(explain(job_id, story, full=not hidden)),
             "workers": workers,
             "events": [show_event(event, hidden=hidden) for event in story.events],
         }
@@ -195,7 +195,7 @@ class Pages:
         if job is not None:
             its = serving_worker(job, workers)
             context |= {"stages": job_stages(job, its), "parts": job_parts(job, its, now)}
-        return View("job.html", f"Job {int(text)}", data, context)
+        return View("job.html", f"Job {job_id}", data, context)
 
     async def _turn(self, job: Job) -> Shown | None:
         """The place in the queue, and with enough finished jobs of the pool an estimate."""

@@ -43,6 +43,12 @@ def refuse_unknown(query: Mapping[str, str], known: Set[str]) -> None:
             raise BadQuery(f"There is no parameter {clip(name, 40)!r} here; {offer}.")
 
 
+def read_id(text: str) -> int | None:
+    """An id of GitHub's from a path or an address; None if it cannot be one."""
+    known = re.fullmatch(r"[0-9]{1,19}", text) and 0 < int(text) <= ID_LIMIT
+    return int(text) if known else None
+
+
 def read_slice(query: Mapping[str, str]) -> Slice:
     """Read `page` and `per_page`."""
     page = _number(query, "page", 1, REACH_LIMIT)

@@ -10,18 +10,21 @@ from starlette.requests import Request
 
 from controller.domain.explain import explain
 from controller.domain.jobs import JobStatus
-from controller.web.controls import read_job_id
-from controller.web.pages import NotThere
-from controller.web.query import JOBS, NOTHING, page_links, read_job_filter, read_slice, refuse_unknown
+from controller.web.pages import NEVER_SEEN, NotThere
+from controller.web.query import (
+    JOBS,
+    NOTHING,
+    page_links,
+    read_id,
+    read_job_filter,
+    read_slice,
+    refuse_unknown,
+)
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
 from controller.web.shown import Shown, show_explained, show_hold, show_job
 
 IN_THE_QUEUE = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED)
-NEVER_SEEN = (
-    "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
-    "the repository; what GitHub keeps back for an approval arrives later."
-)
 
 # More that stands in the queue, by name: the rows, shown by the template `queue_<name>.html`.
 OtherRows = Callable[[datetime], Awaitable[list[Shown]]]
@@ -71,7 +74,7 @@ class Queue:
     async def explain(self, request: Request) -> View:
         """`/api/jobs/{id}/explain`: the stored decision in words."""
         refuse_unknown(request.query_params, NOTHING)
-        job_id = read_job_id(request.path_params["job_id"])
+        job_id = read_id(request.path_params["job_id"])
         story = await self._deps.store.job(job_id) if job_id else None
         if job_id is None or story is None:
             raise NotThere(NEVER_SEEN)

@@ -190,6 +190,35 @@ async def test_search_says_what_it_understands(browser: httpx.AsyncClient, text:
     assert "Paste a job id" in answer.text
 
 
+LONG = "1" * 5_000  # Python itself refuses to read such a number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        f"#{LONG}",
+        f"https://github.com/o/r/actions/runs/1/job/{LONG}",
+        f"https://github.com/o/r/actions/runs/{LONG}",
+        f"https://github.com/o/r/actions/jobs/{LONG}",
+        f"https://github.com/o/r/runs/{LONG}",
+        f"https://github.com/o/r/pull/5/checks?check_run_id={LONG}",
+    ],
+)
+async def test_a_number_that_is_too_long_for_any_id_is_not_found(
+    browser: httpx.AsyncClient, text: str
+) -> None:
+    answer = await browser.get("/search", params={"q": text})
+    assert (answer.status_code, answer.headers.get("location")) in ((404, None), (303, "/history?entity=o"))
+
+
+@pytest.mark.parametrize("address", ["/jobs/{}", "/jobs/{}.json", "/jobs?run={}", "/jobs?page={}"])
+async def test_a_number_that_is_too_long_in_an_address_is_refused(
+    browser: httpx.AsyncClient, address: str
+) -> None:
+    assert (await browser.get(address.format(LONG))).status_code in (400, 404)
+
+
 @pytest.fixture
 async def lost() -> AsyncIterator[httpx.AsyncClient]:
     """Asks for pages whose database is away."""
