@@ -107,8 +107,9 @@ async def print_explanation(settings: Settings, job: str, say: Callable[[str], N
         database = await open_database(stack, settings, 1)
         await check_schema(database)
         story = await PageStore(database).job(sought.number)
+    now = SystemClock().now()
     if story is None:
         say(NEVER_SEEN)
         return 1
-    say(describe_explanation(show_explained(explain(sought.number, story, full=True))))
+    say(describe_explanation(show_explained(explain(sought.number, story, now, full=True))))
     return 0

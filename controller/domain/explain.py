@@ -6,7 +6,7 @@ never taken on, the outcome of its last delivery is.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.deliveries import Outcome
@@ -20,6 +20,11 @@ SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstan
 ABOUT_TO_START = (
     "A runner is about to be made for it.",
     "Nothing to do: it is looked at again within seconds.",
+)
+UNJUDGED_AFTER = timedelta(seconds=60)  # iterations come every few seconds
+UNJUDGED = (
+    "No iteration of the controller has looked at it yet, so no runner is being made.",
+    "Operators: `/ready` shows the last error, and `switchboard doctor` checks what an iteration needs.",
 )
 LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
 FAULTS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
@@ -39,12 +44,14 @@ class Explained:
     message: str = ""
 
 
-def explain(job_id: int, story: JobStory, *, full: bool) -> Explained:
+def explain(job_id: int, story: JobStory, now: datetime, *, full: bool) -> Explained:
     """Say why; unless `full`, without anything that came from a private repository."""
     if story.job is not None:
         full = full or not story.job.private
         lost = _lost_worker(story)
-        return explain_job(story.job, full=full) if lost is None else _stranded(story.job, lost, full=full)
+        return (
+            explain_job(story.job, now, full=full) if lost is None else _stranded(story.job, lost, full=full)
+        )
     return explain_ignored(job_id, story.events, full=full or not belongs_to_private(story))
 
 
@@ -55,11 +62,11 @@ def belongs_to_private(story: JobStory) -> bool:
     return any(event.detail.get("private") is not False for event in story.events)
 
 
-def explain_job(job: Job, *, full: bool) -> Explained:
+def explain_job(job: Job, now: datetime, *, full: bool) -> Explained:
     """A job that has a row."""
     match job.status:
         case JobStatus.PENDING:
-            return _waiting(job, full=full)
+            return _waiting(job, now, full=full)
         case JobStatus.FAILED:
             info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
             sentence, step = _worded(str(info.get("reason") or "failed"), LOSSES)
@@ -72,6 +79,13 @@ def explain_job(job: Job, *, full: bool) -> Explained:
         case JobStatus.COMPLETED:
             how = f": {job.conclusion.replace('_', ' ')}" if job.conclusion else ""
             return _of(job, None, f"GitHub has finished it{how}.", "Nothing to do.", since=job.completed_at)
+
+
+def unjudged(job: Job, now: datetime) -> bool:
+    """Whether a waiting job has stood there for longer than iterations take, without a decision about it."""
+    since = max(job.seen_at, job.skip_since or job.seen_at)
+    waits = job.status is JobStatus.PENDING and job.skip_reason is None and job.mark is None
+    return waits and now - since > UNJUDGED_AFTER
 
 
 def _lost_worker(story: JobStory) -> Worker | None:
@@ -90,10 +104,10 @@ def _stranded(job: Job, worker: Worker, *, full: bool) -> Explained:
     return _of(job, reason, sentence, step, since=worker.completed_at, detail=detail)
 
 
-def _waiting(job: Job, *, full: bool) -> Explained:
+def _waiting(job: Job, now: datetime, *, full: bool) -> Explained:
     name = job.skip_reason or (job.mark.value if job.mark else None)
     if name is None:
-        return _of(job, None, *ABOUT_TO_START)
+        return _of(job, None, *(UNJUDGED if unjudged(job, now) else ABOUT_TO_START))
     sentence, step = _worded(name, SKIPS)
     detail = job.skip_detail if full else figures(job.skip_detail)
     return _of(job, name, sentence, step, since=job.skip_since, detail=detail)

@@ -228,10 +228,12 @@ class WaitingGroup:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads, by its own name, and since when."""
+    """Who leads or led last, by its own name, and since when."""
 
     holder: str
     since: datetime
+    present: bool  # it holds the lock right now
+    worked_at: datetime | None  # when any leader last saw the boards and wrote that down
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from controller.domain.explain import belongs_to_private, explain
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import TEXT_REACH, Overview, Slice
 from controller.domain.workers import WorkerStatus
+from controller.web.alarms import find_alarm
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
 from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_boards, without_boards
 from controller.web.query import (
@@ -187,7 +188,7 @@ class Pages:
             "job_id": job_id,
             "job": job,
             "queue": await self._turn(story.job) if story.job else None,
-            "explanation": show_explained(explain(job_id, story, full=not hidden)),
+            "explanation": show_explained(explain(job_id, story, now, full=not hidden)),
             "workers": workers,
             "events": [show_event(event, hidden=hidden) for event in story.events],
         }
@@ -237,14 +238,19 @@ class Pages:
 
     def _controller(self, seen: Overview, now: datetime) -> Shown:
         loop = self._deps.status.snapshot()
+        alarm = find_alarm(loop, seen.leader, now)
+        leader = seen.leader if seen.leader and seen.leader.present else None
         return {
             "role": loop.role,
             "healthy": loop.healthy(now),
             "iterations": loop.iterations,
             "last_iteration_at": loop.last_iteration_at,
             "failing": loop.last_error is not None,
-            "leader": seen.leader.holder if seen.leader else None,
-            "leader_since": seen.leader.since if seen.leader else None,
+            "alarm": {"state": alarm.state, "sentence": alarm.sentence, "since": alarm.since}
+            if alarm
+            else None,
+            "leader": leader.holder if leader else None,
+            "leader_since": leader.since if leader else None,
         }
 
     def _cap(self, entity: Entity) -> int | None:

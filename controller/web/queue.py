@@ -78,8 +78,8 @@ class Queue:
         story = await self._deps.store.job(job_id) if job_id else None
         if job_id is None or story is None:
             raise NotThere(NEVER_SEEN)
-        full = self._deps.visitors.reader(request) is not None
-        return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, full=full)))
+        full, now = self._deps.visitors.reader(request) is not None, self._deps.clock.now()
+        return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, now, full=full)))
 
     def _pools(self, holds: list[Shown]) -> list[Shown]:
         return [

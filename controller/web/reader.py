@@ -14,6 +14,7 @@ from controller.domain.pages import (
     HoldRow,
     JobFilter,
     JobStory,
+    Leader,
     Listing,
     Overview,
     Slice,
@@ -34,6 +35,10 @@ class PageReader(Protocol):
 
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """The whole installation at a glance."""
+        ...
+
+    async def leader(self) -> Leader | None:
+        """Who leads or led last; None if nobody ever did."""
         ...
 
     async def usage(self, window: Window, part: Slice) -> Listing[UsageRow]:

@@ -18,7 +18,8 @@ from starlette.types import Scope
 
 from controller import __version__
 from controller.domain.durations import show_duration
-from controller.domain.explain import ABOUT_TO_START, SKIPS
+from controller.domain.explain import ABOUT_TO_START, SKIPS, UNJUDGED
+from controller.web.alarms import Alarm
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
 from controller.web.shown import REASONS, Shown
@@ -92,10 +93,11 @@ class Renderer:
             "contact": deps.settings.web.contact,
             "hold_words": HOLDS,
             "about_to_start": ABOUT_TO_START,
+            "unjudged": UNJUDGED,
         }
 
-    def page(self, request: Request, view: View) -> Response:
-        """The view as HTML."""
+    def page(self, request: Request, view: View, alarm: Alarm | None = None) -> Response:
+        """The view as HTML, below an alarm if there is one."""
         template = self._templates.get_template(view.template)
         text = template.render(
             title=view.title,
@@ -108,6 +110,7 @@ class Renderer:
             reader=self._deps.visitors.reader(request),
             csrf=self._deps.visitors.csrf(request),
             can_sign_in=self._deps.visitors.possible,
+            alarm=alarm,
             **view.context,
         )
         return Response(

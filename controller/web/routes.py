@@ -11,6 +11,7 @@ from starlette.routing import Mount, Route
 
 from controller.errors import StoreError, StoreUnavailable
 from controller.web.admin import Admin, Refused, Writes
+from controller.web.alarms import Alarm, find_alarm
 from controller.web.pages import NotThere, Pages
 from controller.web.query import BadQuery
 from controller.web.reader import PageDeps
@@ -89,9 +90,19 @@ class Faces:
         """The view as HTML."""
 
         async def answer(request: Request) -> Response:
-            return self._renderer.page(request, await self._view(make, request))
+            view = await self._view(make, request)
+            closed = self._deps.closed_to(request)
+            return self._renderer.page(request, view, None if closed else await self._alarm())
 
         return answer
+
+    async def _alarm(self) -> Alarm | None:
+        """Another process's state is asked of the database; where that is away, the page says so anyway."""
+        loop, now = self._deps.status.snapshot(), self._deps.clock.now()
+        try:
+            return find_alarm(loop, None if loop.leads else await self._deps.store.leader(), now)
+        except StoreError:
+            return None
 
     def twin(self, make: MakeView) -> Endpoint:
         """The view as JSON."""

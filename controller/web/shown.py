@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.constants import HEARTBEAT_EVERY
-from controller.domain.explain import Explained, explain_job
+from controller.domain.explain import Explained, explain_job, unjudged
 from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
 from controller.domain.reasons import EXPLANATIONS, Reason
@@ -49,8 +49,9 @@ def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
         "completed_at": job.completed_at,
         "wait_seconds": _seconds(waited_until - job.created_at),
         "run_seconds": _seconds((job.completed_at or now) - job.started_at) if job.started_at else None,
-        "reason": _waiting(job, open_=open_),
-        "failure": _loss(job, open_=open_),
+        "unjudged": unjudged(job, now),
+        "reason": _waiting(job, now, open_=open_),
+        "failure": _loss(job, now, open_=open_),
     }
 
 
@@ -69,17 +70,17 @@ def show_explained(found: Explained) -> Shown:
     }
 
 
-def _waiting(job: Job, *, open_: bool) -> Shown | None:
-    found = show_explained(explain_job(job, full=open_))
+def _waiting(job: Job, now: datetime, *, open_: bool) -> Shown | None:
+    found = show_explained(explain_job(job, now, full=open_))
     if job.status is not JobStatus.PENDING or found["reason"] is None:
         return None
     return {name: found[name] for name in ("reason", "sentence", "next_step", "since", "detail")}
 
 
-def _loss(job: Job, *, open_: bool) -> Shown | None:
+def _loss(job: Job, now: datetime, *, open_: bool) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
-    found = show_explained(explain_job(job, full=open_))
+    found = show_explained(explain_job(job, now, full=open_))
     return {name: found[name] for name in ("reason", "sentence", "next_step", "message")}
 
 

@@ -30,6 +30,7 @@ from controller.domain.pages import (
 from controller.domain.workers import WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import read_history
+from controller.gateways.postgres.leader import Leadership, lock_key
 from controller.gateways.postgres.page_charts import read_board_days, read_charts
 from controller.gateways.postgres.page_turns import read_turn
 from controller.gateways.postgres.reading import reading
@@ -228,7 +229,16 @@ class PageStore:
     SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) AS oldest_at
     FROM jobs WHERE status = 'pending' GROUP BY pool, skip_reason ORDER BY jobs DESC, pool, reason
     """
-    LEADER = "SELECT holder, since FROM leader WHERE id = 1 AND holder <> ''"
+    # Whoever leads holds a lock for as long as it is there; the server lists it under unsigned numbers.
+    LEADER = """
+    SELECT holder, since, (SELECT max(at) FROM board_snapshots) AS worked_at, EXISTS (
+        SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND granted AND classid = %(space)s::bigint::oid
+          AND objid = %(key)s::bigint::oid AND objsubid = 2
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ) AS present
+    FROM leader WHERE id = 1 AND holder <> ''
+    """
     WAITING = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id LIMIT %(limit)s
     """
@@ -251,7 +261,7 @@ class PageStore:
             failures = await self._rows(connection, self.FAILURES, values)
             holds = await self._holds(connection, now)
             queue = await self._rows(connection, self.QUEUE, {})
-            leader = await self._rows(connection, self.LEADER, {})
+            leader = await self._leader(connection)
         return Overview(
             QueueCounts(**counts[0]),
             Listing.cut([board_of(row) for row in boards], part.per_page),
@@ -259,8 +269,18 @@ class PageStore:
             tuple(job_of(row) for row in waiting),
             tuple(worker_row_of(row) for row in failures),
             tuple(WaitingGroup(**row) for row in queue),
-            Leader(**leader[0]) if leader else None,
+            leader,
         )
+
+    async def leader(self) -> Leader | None:
+        """Who leads or led last; None if nobody ever did."""
+        async with reading(self._database) as connection:
+            return await self._leader(connection)
+
+    async def _leader(self, connection: Connection) -> Leader | None:
+        values = {"space": Leadership.SPACE, "key": lock_key(self._database.schema) % 2**32}
+        found = await self._rows(connection, self.LEADER, values)
+        return Leader(**found[0]) if found else None
 
     async def charts(self, span: Span, now: datetime) -> Charts:
         """What the charts of one span are drawn from."""

@@ -185,7 +185,7 @@ async def test_a_job_that_was_never_delivered_is_404_with_advice(
 @pytest.mark.parametrize(
     ("status", "fields", "words"),
     [
-        ("pending", {}, "about to be made"),
+        ("pending", {"seen_at": ago(seconds=5)}, "about to be made"),
         ("pending", {"mark": "gave_up"}, "not tried again"),
         ("pending", {"skip_reason": "invented_tomorrow"}, "Invented tomorrow."),
         ("running", {"runner_name": "rise-riscv-runner-abcdefghi"}, "runs on rise-riscv-runner-abcdefghi"),
