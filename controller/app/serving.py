@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from controller.app.reconciler import open_controller
@@ -30,7 +29,7 @@ from controller.telemetry.milestones import Milestones
 from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
+from controller.web.routes import error_handlers, page_routes, site
 from controller.web.schedules import ScheduleViews, schedule_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
@@ -83,7 +82,7 @@ async def serve(
         else:
             routes += StatusPages(NoLoop(world.clock.now()), world.clock, metrics.render).routes()
         web = settings.file.web
-        application = Starlette(routes=routes, exception_handlers=handlers)
+        application = site(routes, handlers)
         url = await stack.enter_async_context(serving(application, web.host, web.port))
         log.info("program.serving", url=url, controller=parts.controller, receiver=parts.receiver)
         on_serving(url)

@@ -12,10 +12,28 @@ from typing import Any
 from controller.domain.deliveries import Outcome
 from controller.domain.jobs import Job, JobStatus
 from controller.domain.pages import EventRow, JobStory
-from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+from controller.domain.reasons import EXPLANATIONS, NO_BOARD_WORKS, JobFailure, Reason, Skip
 from controller.domain.workers import Worker
 
 IGNORED = "ignored"  # the state of a job that has no row
+# What the reasons of private jobs may tell: the operators' settings, the boards, and how far it has got. Never names,
+# labels or texts of the repository, nor what people wrote.
+HARMLESS_DETAIL: Mapping[str, frozenset[str]] = {
+    Skip.CANCELLED: frozenset({"attempts", "last_failure"}),
+    Skip.GAVE_UP: frozenset({"attempts", "last_failure"}),
+    Skip.NOT_CONFIRMED: frozenset({"why"}),
+    Skip.NOT_ALLOWED: frozenset({"why"}),
+    Skip.WRONG_APP: frozenset({"app", "entity_type"}),
+    Skip.NO_POOL: frozenset({"nearest"}),
+    Skip.HELD: frozenset({"scope", "target", "why", "until"}),
+    Skip.BACKING_OFF: frozenset({"attempts", "last_failure", "until"}),
+    Skip.NOT_PICKED_UP: frozenset({"workers"}),
+    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages"}),
+    Skip.ENTITY_AT_MAX_WORKERS: frozenset({"max_workers"}),
+    Skip.NO_FREE_SLOTS: frozenset({"board", "boards", "states"}),
+    Skip.GITHUB_BUDGET_LOW: frozenset({"until"}),
+    Skip.CLUSTER_UNKNOWN: frozenset({"why"}),
+}
 SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
 ABOUT_TO_START = (
     "A runner is about to be made for it.",
@@ -109,7 +127,9 @@ def _waiting(job: Job, now: datetime, *, full: bool) -> Explained:
     if name is None:
         return _of(job, None, *(UNJUDGED if unjudged(job, now) else ABOUT_TO_START))
     sentence, step = _worded(name, SKIPS)
-    detail = job.skip_detail if full else figures(job.skip_detail)
+    if name == Skip.NO_FREE_SLOTS and _none_works(job.skip_detail):
+        sentence, step = NO_BOARD_WORKS.sentence, NO_BOARD_WORKS.next_step
+    detail = job.skip_detail if full else harmless(name, job.skip_detail)
     return _of(job, name, sentence, step, since=job.skip_since, detail=detail)
 
 
@@ -139,15 +159,16 @@ def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> E
     return Explained(job_id, IGNORED, outcome, sentence, step, told[-1].at if told else None)
 
 
-def figures(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, times and counts say nothing about a repository; words might."""
-    return {name: value for name, value in detail.items() if _is_number(value) or _is_time(value)}
+def harmless(reason: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a private job's reason everybody may see; of a reason that a newer program stored, nothing."""
+    allowed = HARMLESS_DETAIL.get(reason, frozenset())
+    return {name: value for name, value in detail.items() if name in allowed}
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(isinstance(one, int) for one in value.values())
-    return isinstance(value, int | float)
+def _none_works(detail: Mapping[str, Any]) -> bool:
+    """Whether every board was counted, and none of them is at work or free for it."""
+    states = detail.get("states")
+    return isinstance(states, Mapping) and not any(states.get(state) for state in ("busy", "free"))
 
 
 def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:
@@ -164,10 +185,3 @@ def _worded(name: str, table: Mapping[str, Any]) -> tuple[str, str]:
 
 def _listed(labels: object) -> str:
     return f" [{', '.join(map(str, labels))}]" if isinstance(labels, list) else ""
-
-
-def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False

@@ -11,6 +11,7 @@ from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.jobs import Job
 from controller.domain.pages import (
     BoardRow,
+    BoardTally,
     HoldRow,
     JobFilter,
     JobStory,
@@ -69,8 +70,8 @@ class PageReader(Protocol):
         """All about one worker."""
         ...
 
-    async def knows(self, number: int) -> tuple[bool, bool]:
-        """Whether a number is the id of a job, and whether it is that of a run."""
+    async def knows(self, number: int, *, sees_private: bool) -> tuple[bool, bool]:
+        """Whether a number is the id of a job, and whether it is that of a run; runs of private jobs are not told."""
         ...
 
     async def charts(self, span: Span, now: datetime) -> Charts:
@@ -81,8 +82,8 @@ class PageReader(Protocol):
         """The last 24 hours of these boards, given with their slots."""
         ...
 
-    async def board_counts(self) -> dict[str, tuple[int, int]]:
-        """How many boards there are of each type, and how many of them are free."""
+    async def board_tallies(self, window: Window) -> tuple[BoardTally, ...]:
+        """How many boards there are of each type and state; the window is that of their last change."""
         ...
 
     async def turn(self, job: Job, board: str) -> Turn:

@@ -32,13 +32,14 @@ from controller.ports import Random
 from controller.ports.schedules import Desk, ScheduleReader
 from controller.settings import parse_schedule
 from controller.web.admin import Admin, Done, Fields, Refused, checked
+from controller.web.api import described
 from controller.web.bodies import NoteBody
 from controller.web.openapi import document
 from controller.web.openapi_schedules import with_schedules
 from controller.web.pages import NotThere
 from controller.web.query import DAYS, ID_LIMIT, NOTHING, page_links, read_slice, read_window, refuse_unknown
 from controller.web.reader import PageDeps
-from controller.web.rendering import View, data_response
+from controller.web.rendering import View
 from controller.web.routes import Faces, writes
 from controller.web.schedules_shown import as_entry, show_occurrence, show_schedule
 from controller.web.shown import Shown
@@ -94,7 +95,7 @@ def schedule_routes(
 
 async def openapi(request: Request) -> Response:
     """What can be asked here, schedules among it."""
-    return data_response(with_schedules(document()))
+    return described(request, with_schedules(document()))
 
 
 class ScheduleViews:

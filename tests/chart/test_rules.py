@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from controller.cli import _parser
+from controller.domain.reasons import HARMLESS
 from controller.telemetry.metrics import Metrics
 from hack.cluster.programs import program
 from tests.chart.helm import ROOT
@@ -139,6 +140,12 @@ def test_an_alert_comes_when_it_should_and_only_then(name: str, raised: bool, tm
 
 
 LAST_SUCCESS = "switchboard_iteration_last_success_timestamp_seconds{%s}"
+
+
+def test_endings_that_are_harmless_raise_no_alarm() -> None:
+    (alert,) = (each for each in ALERTS if each["alert"] == "SwitchboardWorkersFail")
+    left_out = set(re.findall(r'reason!~"([^"]+)"', alert["expr"]))
+    assert [set(each.split("|")) for each in left_out] == [{reason.value for reason in HARMLESS}]
 
 
 @pytest.mark.parametrize(

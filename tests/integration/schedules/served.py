@@ -11,7 +11,7 @@ from controller.ports import Clock, Secret
 from controller.settings import File
 from controller.web.admin import Admin
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers
+from controller.web.routes import error_handlers, site
 from tests.integration.web_pages.conftest import ReportedLoop
 
 TOKEN = "tok-0c9b1a7e5d"
@@ -30,4 +30,4 @@ def an_app(
     reads = pages or database
     deps = PageDeps(PageStore(reads), clock, ReportedLoop(), file, lambda: (b"", "text/plain"), admin)
     routes = controller_routes(deps, admin, database, reads, Random(1))
-    return Starlette(routes=routes, exception_handlers=dict(error_handlers(deps)))
+    return site(routes, error_handlers(deps))

@@ -290,3 +290,11 @@ async def test_the_document_describes_every_address_of_schedules_and_its_answers
     )
     check(one, "delete", await admin.delete("/api/schedules/nights"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
+
+
+@pytest.mark.parametrize("address", ["/api/schedules/nights?full=1", "/api/openapi.json?full=1"])
+async def test_an_unknown_field_is_refused_with_a_sentence(admin: httpx.AsyncClient, address: str) -> None:
+    await made(admin)
+    answer = await admin.get(address)
+    assert answer.status_code == 400
+    assert "There is no parameter 'full' here" in answer.json()["message"]
