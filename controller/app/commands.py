@@ -30,7 +30,7 @@ from controller.reconcile.provision import Provisioner
 from controller.settings import Settings
 from controller.telemetry.metrics import Metrics
 from controller.web.explain_text import describe_explanation
-from controller.web.queue import NEVER_SEEN
+from controller.web.pages import NEVER_SEEN
 from controller.web.search import JobId, SomeId, read_search
 from controller.web.shown import show_explained
 
@@ -107,8 +107,9 @@ async def print_explanation(settings: Settings, job: str, say: Callable[[str], N
         database = await open_database(stack, settings, 1)
         await check_schema(database)
         story = await PageStore(database).job(sought.number)
+    now = SystemClock().now()
     if story is None:
         say(NEVER_SEEN)
         return 1
-    say(describe_explanation(show_explained(explain(sought.number, story, full=True))))
+    say(describe_explanation(show_explained(explain(sought.number, story, now, full=True))))
     return 0

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 
 from controller.app.reconciler import open_controller
@@ -21,6 +20,7 @@ from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.pages import PageStore
 from controller.gateways.postgres.schedule_desk import ScheduleDesk
+from controller.gateways.postgres.schedule_reads import ScheduleReads
 from controller.ports import Random
 from controller.reconcile.loop import Loop
 from controller.settings import Settings
@@ -29,7 +29,7 @@ from controller.telemetry.milestones import Milestones
 from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
+from controller.web.routes import error_handlers, page_routes, site
 from controller.web.schedules import ScheduleViews, schedule_routes
 from controller.web.serving import serving
 from controller.web.status import StatusPages
@@ -74,15 +74,15 @@ async def serve(
         if parts.controller:
             opened = open_controller(settings.file, database, intake, world, metrics)
             loop = (await stack.enter_async_context(opened)).loop
-            pages = PageStore(await open_database(stack, settings, PAGE_CONNECTIONS))
+            pages = await open_database(stack, settings, PAGE_CONNECTIONS)
             admin = Admin(settings.admin_token, world.clock)
-            deps = PageDeps(pages, world.clock, loop, settings.file, metrics.render, admin)
-            routes += controller_routes(deps, admin, database, world.rng)
+            deps = PageDeps(PageStore(pages), world.clock, loop, settings.file, metrics.render, admin)
+            routes += controller_routes(deps, admin, database, pages, world.rng)
             handlers.update(error_handlers(deps))
         else:
             routes += StatusPages(NoLoop(world.clock.now()), world.clock, metrics.render).routes()
         web = settings.file.web
-        application = Starlette(routes=routes, exception_handlers=handlers)
+        application = site(routes, handlers)
         url = await stack.enter_async_context(serving(application, web.host, web.port))
         log.info("program.serving", url=url, controller=parts.controller, receiver=parts.receiver)
         on_serving(url)
@@ -92,12 +92,14 @@ async def serve(
         return await _run_loop(loop, stop, world.shutdown_limit)
 
 
-def controller_routes(deps: PageDeps, admin: Admin, database: Database, rng: Random) -> list[BaseRoute]:
-    """All that a controller serves: pages, their twins, the API and signing in."""
-    desk = ScheduleDesk(database)
-    waiting = {"occurrences": ScheduleViews(deps, desk).waiting}
+def controller_routes(
+    deps: PageDeps, admin: Admin, database: Database, pages: Database, rng: Random
+) -> list[BaseRoute]:
+    """All that a controller serves: pages, their twins, the API and signing in. What reads, reads from `pages`."""
+    reads = ScheduleReads(pages)
+    waiting = {"occurrences": ScheduleViews(deps, reads).waiting}
     return [
-        *schedule_routes(deps, admin, desk, rng),
+        *schedule_routes(deps, admin, reads, ScheduleDesk(database), rng),
         *api_routes(deps, admin, ControlStore(database), waiting),
         *page_routes(deps),
     ]

@@ -6,20 +6,43 @@ never taken on, the outcome of its last delivery is.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.deliveries import Outcome
 from controller.domain.jobs import Job, JobStatus
 from controller.domain.pages import EventRow, JobStory
-from controller.domain.reasons import EXPLANATIONS, JobFailure, Reason, Skip
+from controller.domain.reasons import EXPLANATIONS, NO_BOARD_WORKS, JobFailure, Reason, Skip
 from controller.domain.workers import Worker
 
 IGNORED = "ignored"  # the state of a job that has no row
+# What the reasons of private jobs may tell: the operators' settings, the boards, and how far it has got. Never names,
+# labels or texts of the repository, nor what people wrote.
+HARMLESS_DETAIL: Mapping[str, frozenset[str]] = {
+    Skip.CANCELLED: frozenset({"attempts", "last_failure"}),
+    Skip.GAVE_UP: frozenset({"attempts", "last_failure"}),
+    Skip.NOT_CONFIRMED: frozenset({"why"}),
+    Skip.NOT_ALLOWED: frozenset({"why"}),
+    Skip.WRONG_APP: frozenset({"app", "entity_type"}),
+    Skip.NO_POOL: frozenset({"nearest"}),
+    Skip.HELD: frozenset({"scope", "target", "why", "until"}),
+    Skip.BACKING_OFF: frozenset({"attempts", "last_failure", "until"}),
+    Skip.NOT_PICKED_UP: frozenset({"workers"}),
+    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages"}),
+    Skip.ENTITY_AT_MAX_WORKERS: frozenset({"max_workers"}),
+    Skip.NO_FREE_SLOTS: frozenset({"board", "boards", "states"}),
+    Skip.GITHUB_BUDGET_LOW: frozenset({"until"}),
+    Skip.CLUSTER_UNKNOWN: frozenset({"why"}),
+}
 SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
 ABOUT_TO_START = (
     "A runner is about to be made for it.",
     "Nothing to do: it is looked at again within seconds.",
+)
+UNJUDGED_AFTER = timedelta(seconds=60)  # iterations come every few seconds
+UNJUDGED = (
+    "No iteration of the controller has looked at it yet, so no runner is being made.",
+    "Operators: `/ready` shows the last error, and `switchboard doctor` checks what an iteration needs.",
 )
 LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}
 FAULTS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Reason)}
@@ -39,12 +62,14 @@ class Explained:
     message: str = ""
 
 
-def explain(job_id: int, story: JobStory, *, full: bool) -> Explained:
+def explain(job_id: int, story: JobStory, now: datetime, *, full: bool) -> Explained:
     """Say why; unless `full`, without anything that came from a private repository."""
     if story.job is not None:
         full = full or not story.job.private
         lost = _lost_worker(story)
-        return explain_job(story.job, full=full) if lost is None else _stranded(story.job, lost, full=full)
+        return (
+            explain_job(story.job, now, full=full) if lost is None else _stranded(story.job, lost, full=full)
+        )
     return explain_ignored(job_id, story.events, full=full or not belongs_to_private(story))
 
 
@@ -55,11 +80,11 @@ def belongs_to_private(story: JobStory) -> bool:
     return any(event.detail.get("private") is not False for event in story.events)
 
 
-def explain_job(job: Job, *, full: bool) -> Explained:
+def explain_job(job: Job, now: datetime, *, full: bool) -> Explained:
     """A job that has a row."""
     match job.status:
         case JobStatus.PENDING:
-            return _waiting(job, full=full)
+            return _waiting(job, now, full=full)
         case JobStatus.FAILED:
             info = job.failure_info if isinstance(job.failure_info, Mapping) else {}
             sentence, step = _worded(str(info.get("reason") or "failed"), LOSSES)
@@ -72,6 +97,13 @@ def explain_job(job: Job, *, full: bool) -> Explained:
         case JobStatus.COMPLETED:
             how = f": {job.conclusion.replace('_', ' ')}" if job.conclusion else ""
             return _of(job, None, f"GitHub has finished it{how}.", "Nothing to do.", since=job.completed_at)
+
+
+def unjudged(job: Job, now: datetime) -> bool:
+    """Whether a waiting job has stood there for longer than iterations take, without a decision about it."""
+    since = max(job.seen_at, job.skip_since or job.seen_at)
+    waits = job.status is JobStatus.PENDING and job.skip_reason is None and job.mark is None
+    return waits and now - since > UNJUDGED_AFTER
 
 
 def _lost_worker(story: JobStory) -> Worker | None:
@@ -90,12 +122,14 @@ def _stranded(job: Job, worker: Worker, *, full: bool) -> Explained:
     return _of(job, reason, sentence, step, since=worker.completed_at, detail=detail)
 
 
-def _waiting(job: Job, *, full: bool) -> Explained:
+def _waiting(job: Job, now: datetime, *, full: bool) -> Explained:
     name = job.skip_reason or (job.mark.value if job.mark else None)
     if name is None:
-        return _of(job, None, *ABOUT_TO_START)
+        return _of(job, None, *(UNJUDGED if unjudged(job, now) else ABOUT_TO_START))
     sentence, step = _worded(name, SKIPS)
-    detail = job.skip_detail if full else figures(job.skip_detail)
+    if name == Skip.NO_FREE_SLOTS and _none_works(job.skip_detail):
+        sentence, step = NO_BOARD_WORKS.sentence, NO_BOARD_WORKS.next_step
+    detail = job.skip_detail if full else harmless(name, job.skip_detail)
     return _of(job, name, sentence, step, since=job.skip_since, detail=detail)
 
 
@@ -125,15 +159,16 @@ def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> E
     return Explained(job_id, IGNORED, outcome, sentence, step, told[-1].at if told else None)
 
 
-def figures(detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers, times and counts say nothing about a repository; words might."""
-    return {name: value for name, value in detail.items() if _is_number(value) or _is_time(value)}
+def harmless(reason: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a private job's reason everybody may see; of a reason that a newer program stored, nothing."""
+    allowed = HARMLESS_DETAIL.get(reason, frozenset())
+    return {name: value for name, value in detail.items() if name in allowed}
 
 
-def _is_number(value: object) -> bool:
-    if isinstance(value, Mapping):
-        return all(isinstance(one, int) for one in value.values())
-    return isinstance(value, int | float)
+def _none_works(detail: Mapping[str, Any]) -> bool:
+    """Whether every board was counted, and none of them is at work or free for it."""
+    states = detail.get("states")
+    return isinstance(states, Mapping) and not any(states.get(state) for state in ("busy", "free"))
 
 
 def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:
@@ -150,10 +185,3 @@ def _worded(name: str, table: Mapping[str, Any]) -> tuple[str, str]:
 
 def _listed(labels: object) -> str:
     return f" [{', '.join(map(str, labels))}]" if isinstance(labels, list) else ""
-
-
-def _is_time(value: object) -> bool:
-    try:
-        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
-    except ValueError:
-        return False

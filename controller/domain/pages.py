@@ -12,6 +12,7 @@ Row = TypeVar("Row")
 
 EVER_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 FOR_EVER = datetime(9999, 1, 1, tzinfo=UTC)
+MANY_FAILURES = 5  # of workers, within half an hour
 TEXT_REACH = 20_000  # text has no index: it is looked for in so many of the newest jobs of each status
 
 
@@ -60,6 +61,7 @@ class JobFilter:
     repo: str | None = None  # owner/name in any case
     label: str | None = None
     text: str | None = None  # in the name of the job, its repository or its owner
+    lost_since: datetime | None = None  # of those that were lost only the ones queued since then
     sees_private: bool = False  # else private repositories are not found by what is not shown of them
 
 
@@ -71,6 +73,7 @@ class WorkerFilter:
     window: Window = Window()
     pool: str | None = None
     node: str | None = None
+    failed_since: datetime | None = None  # ended since then, and not harmlessly
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,15 @@ class BoardRow:
     job_started_at: datetime | None = None
     repo: str | None = None
     private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoardTally:
+    """How many boards of one type are in one state; None: they carry no board label."""
+
+    board: str | None
+    state: str
+    boards: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +223,19 @@ class QueueCounts:
     jobs_running: int
     workers_pending: int
     workers_running: int
-    workers_failed_today: int
+    workers_failed_today: int  # without harmless endings, as everywhere
+    workers_failed_lately: int  # in the last half hour
+    workers_failed_before: int  # in the half hour before that
     jobs_lost_today: int
-    oldest_at: datetime | None
+    oldest_at: datetime | None  # of those that are still to get a runner
+
+    @property
+    def failures_rise(self) -> bool:
+        """Whether it gets worse, as the alert SwitchboardWorkersFail has it."""
+        return (
+            self.workers_failed_lately > MANY_FAILURES
+            and self.workers_failed_lately > 2 * self.workers_failed_before
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +245,17 @@ class WaitingGroup:
     pool: str | None
     reason: str | None
     jobs: int
-    oldest_at: datetime
+    oldest_at: datetime | None  # None: all of them were cancelled or given up
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads, by its own name, and since when."""
+    """Who leads or led last, by its own name, and since when."""
 
     holder: str
     since: datetime
+    present: bool  # it holds the lock right now
+    worked_at: datetime | None  # when any leader last saw the boards and wrote that down
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,5 +267,6 @@ class Overview:
     holds: tuple[HoldRow, ...]
     waiting: tuple[Job, ...]  # the oldest
     failures: tuple[WorkerRow, ...]  # the newest of today
+    tallies: tuple[BoardTally, ...]  # of all boards, however many rows are shown
     queue: tuple[WaitingGroup, ...] = ()
     leader: Leader | None = None

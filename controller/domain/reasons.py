@@ -67,6 +67,7 @@ class Explanation:
     own_fault: bool = False  # the same request would be refused again: after three the job is given up
     trips_breaker: bool = False  # the board or image is suspected
     names_image: bool = False  # the image is the suspect: the pool's breaker opens at once
+    harmless: bool = False  # an end that is nobody's fault: counted nowhere among the failures
 
 
 EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
@@ -85,6 +86,7 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     Reason.RUNNER_IDLE: Explanation(
         "The runner was ready, but GitHub gave it no job within the idle timeout.",
         "Nothing to do: its job was probably cancelled or taken by another runner.",
+        harmless=True,
     ),
     Reason.POD_STUCK_AFTER_JOB: Explanation(
         "The job had ended, but its pod went on running and was ended.",
@@ -113,6 +115,7 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     Reason.RUNNER_REMOVED: Explanation(
         "GitHub took the runner off its list before a job came.",
         "Nothing to do: a new runner is made when a job waits.",
+        harmless=True,
     ),
     Reason.NO_JOB_RAN: Explanation(
         "The pod stopped by itself and without an error, but no job ever ran in it.",
@@ -204,3 +207,12 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
         "An owner of the account: install the App again, then re-run the workflow.",
     ),
 }
+
+# For `no_free_slots` where waiting alone does not help.
+NO_BOARD_WORKS = Explanation(
+    "No board of this type can be used right now.",
+    "Operators: `/boards` says what keeps each from being used; `switchboard doctor` says what to do about it.",
+)
+HARMLESS = frozenset(
+    reason for reason, known in EXPLANATIONS.items() if isinstance(reason, Reason) and known.harmless
+)

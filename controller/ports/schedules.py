@@ -160,8 +160,8 @@ class QuietPools(Protocol):
         ...
 
 
-class Desk(Protocol):
-    """Schedules as people see and change them; StoreError when that cannot be."""
+class ScheduleReader(Protocol):
+    """Schedules as people look at them; StoreError when the database cannot answer."""
 
     async def lines(self) -> list[ScheduleLine]:
         """Every schedule with its newest occurrence."""
@@ -174,6 +174,10 @@ class Desk(Protocol):
     async def waiting(self, since: datetime, limit: int) -> list[Occurrence]:
         """What waits and runs, and what failed since then."""
         ...
+
+
+class Desk(Protocol):
+    """Schedules as people change them; StoreError when that cannot be."""
 
     async def create(
         self, definition: Definition, planned: Planned | None, by: By, now: datetime

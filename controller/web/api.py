@@ -10,10 +10,12 @@ from controller.domain.holds import HoldScope
 from controller.web.admin import Admin
 from controller.web.controls import Controls, QueueControls
 from controller.web.openapi import document
+from controller.web.openapi_schemas import Json
+from controller.web.query import NOTHING, BadQuery, refuse_unknown
 from controller.web.queue import OtherRows, Queue
 from controller.web.reader import PageDeps
 from controller.web.rendering import Renderer, data_response
-from controller.web.routes import Faces, writes
+from controller.web.routes import Faces, error_view, writes
 from controller.web.signing_in import SigningIn
 
 
@@ -50,4 +52,13 @@ HOLDABLE = (
 
 async def openapi(request: Request) -> Response:
     """What can be asked here."""
-    return data_response(document())
+    return described(request, document())
+
+
+def described(request: Request, content: Json) -> Response:
+    """The document, which takes no parameters."""
+    try:
+        refuse_unknown(request.query_params, NOTHING)
+    except BadQuery as error:
+        return data_response(error_view(400, "That cannot be shown", str(error)).data, 400)
+    return data_response(content)

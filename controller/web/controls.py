@@ -16,7 +16,7 @@ from controller.ports import Clock
 from controller.settings import File
 from controller.web.admin import Done, Fields, Refused, Write, checked
 from controller.web.bodies import ActionBody, HoldBody, NoteBody
-from controller.web.query import ID_LIMIT
+from controller.web.query import read_id
 from controller.web.shown import Shown, show_job
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ class QueueControls:
         return await self._act(request, JobAction.CANCEL, who, checked(NoteBody, fields).note)
 
     async def _act(self, request: Request, action: JobAction, who: str, note: str) -> Done:
-        job_id = read_job_id(request.path_params["job_id"])
+        job_id = read_id(request.path_params["job_id"])
         now = self._clock.now()
         acted = await self._controls.act(job_id, action, who, note, now) if job_id else None
         if acted is None:
@@ -126,12 +126,6 @@ class QueueControls:
                 return "No job of this organization or person ever came here; check the login."
             case HoldScope.BOARD:
                 return "No such board is known; /boards lists them by the names of their nodes."
-
-
-def read_job_id(text: str) -> int | None:
-    """A job's id from a path; None if it cannot be one."""
-    known = text.isascii() and text.isdigit() and 0 < int(text[:20]) <= ID_LIMIT
-    return int(text) if known and len(text) <= 19 else None
 
 
 def _too_late(acted: Acted, action: JobAction) -> str:

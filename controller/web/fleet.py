@@ -1,11 +1,11 @@
 """Boards put together by type, with the pools that use them and what waits there; and what does not fit together."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
-from controller.domain.pages import BoardRow, HoldRow, WaitingGroup
+from controller.domain.pages import BoardRow, BoardTally, HoldRow, WaitingGroup
 from controller.settings import Pool
 from controller.web.shown import Shown, show_board
 
@@ -30,12 +30,14 @@ def show_boards(
     ]
 
 
-def grouped(boards: Iterable[Shown], queue: Mapping[str, Shown] | None = None) -> list[Shown]:
-    """Boards of one type together: how many are in which state, and what waits for them."""
-    groups = []
+def grouped(
+    boards: Iterable[Shown], tallies: Iterable[BoardTally], queue: Mapping[str, Shown] | None = None
+) -> list[Shown]:
+    """Boards of one type together: how many there are in which state, shown or not, and what waits for them."""
+    groups, counted = [], states_by_type(tallies)
     for board, found in groupby(boards, key=lambda row: row["board"]):
         tiles = list(found)
-        counts = Counter(tile["state"] for tile in tiles)
+        counts = counted[board]
         known = [state for state in STATES if counts[state]]
         states = [(state, counts[state]) for state in (*known, *sorted(counts.keys() - set(STATES)))]
         waiting = [queue[pool] for pool in tiles[0]["pools"] if queue and pool in queue]
@@ -52,13 +54,26 @@ def grouped(boards: Iterable[Shown], queue: Mapping[str, Shown] | None = None) -
     return groups
 
 
+def states_by_type(tallies: Iterable[BoardTally]) -> defaultdict[str | None, Counter[str]]:
+    """The states of the boards of each type."""
+    found: defaultdict[str | None, Counter[str]] = defaultdict(Counter)
+    for one in tallies:
+        found[one.board][one.state] += one.boards
+    return found
+
+
+def in_states(tallies: Iterable[BoardTally], *states: str) -> int:
+    """How many boards are in one of these states."""
+    return sum(one.boards for one in tallies if one.state in states)
+
+
 def queue_by_pool(groups: Iterable[WaitingGroup], now: datetime) -> dict[str, Shown]:
     """How much waits in each pool, and for how long at most."""
     found: dict[str, Shown] = {}
     for group in groups:
         pool = found.setdefault(group.pool or "", {"jobs": 0, "oldest_wait_seconds": 0})
         pool["jobs"] += group.jobs
-        waited = max(0, round((now - group.oldest_at).total_seconds()))
+        waited = max(0, round((now - group.oldest_at).total_seconds())) if group.oldest_at else 0
         pool["oldest_wait_seconds"] = max(pool["oldest_wait_seconds"], waited)
     return found
 
@@ -71,7 +86,7 @@ def queue_by_reason(groups: Iterable[WaitingGroup]) -> list[Shown]:
     return [{"reason": reason, "jobs": jobs} for reason, jobs in counts.most_common()]
 
 
-def without_boards(pools: Sequence[Pool], boards: Iterable[BoardRow]) -> list[Pool]:
+def without_boards(pools: Sequence[Pool], tallies: Iterable[BoardTally]) -> list[Pool]:
     """Pools that no node was ever seen for: a typing mistake, or a board that is not joined yet."""
-    seen = {row.board for row in boards}
+    seen = {one.board for one in tallies}
     return [pool for pool in pools if pool.board not in seen]

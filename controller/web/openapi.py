@@ -183,4 +183,5 @@ WORKER_FILTERS: list[Json] = [
     _statuses(*STATUS_WORDS),
     _text("pool", 200, "The name of a pool."),
     _text("node", 400, "The name of a node."),
+    _query("failed_since", DAY, "Those that failed since this day, UTC, without harmless endings."),
 ]

@@ -1,5 +1,6 @@
 """The pages, each as a view that is shown as HTML or as its JSON twin. They only read."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -10,18 +11,27 @@ from controller.decide.turns import estimate, position, queues
 from controller.domain.charts import Span
 from controller.domain.explain import belongs_to_private, explain
 from controller.domain.jobs import Entity, Job, JobStatus
-from controller.domain.pages import TEXT_REACH, Overview, Slice
+from controller.domain.pages import TEXT_REACH, Overview, Slice, Window
 from controller.domain.workers import WorkerStatus
+from controller.web.alarms import find_alarm
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
-from controller.web.fleet import grouped, queue_by_pool, queue_by_reason, show_boards, without_boards
+from controller.web.fleet import (
+    grouped,
+    in_states,
+    queue_by_pool,
+    queue_by_reason,
+    show_boards,
+    states_by_type,
+    without_boards,
+)
 from controller.web.query import (
     CHARTS,
     DAYS,
-    ID_LIMIT,
     JOBS,
     NOTHING,
     WORKERS,
     page_links,
+    read_id,
     read_job_filter,
     read_slice,
     read_span,
@@ -42,6 +52,10 @@ from controller.web.shown import (
 )
 from controller.web.timelines import job_parts, job_stages, worker_stages
 
+NEVER_SEEN = (
+    "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
+    "the repository; what GitHub keeps back for an approval arrives later."
+)
 OVERVIEW_BOARDS = 500
 SUMMED = ("demand", "supply", "deficit", "jobs_pending", "jobs_running")
 
@@ -77,10 +91,14 @@ class Pages:
         }
         context = {
             **data,
-            "groups": grouped(boards, queue_by_pool(seen.queue, now)),
+            "groups": grouped(boards, seen.tallies, queue_by_pool(seen.queue, now)),
+            "usable": in_states(seen.tallies, "free", "busy"),
+            "busy": in_states(seen.tallies, "busy"),
+            "failures_rise": seen.counts.failures_rise,
+            "today": now.date().isoformat(),
             "more_boards": seen.boards.more,
             "pools": self._pools(),
-            "missing": [] if seen.boards.more else without_boards(pools, seen.boards.rows),
+            "missing": without_boards(pools, seen.tallies),
             "board_label": self._board_label(),
             "charts": charts,
             "span": span.value,
@@ -96,7 +114,7 @@ class Pages:
         part = read_slice(request.query_params)
         listing = await self._deps.store.usage(read_window(request.query_params, now), part)
         rows = [show_usage(row, now, self._cap(row.entity), sees_private=sees) for row in listing.rows]
-        counts = await self._deps.store.board_counts()
+        counts = states_by_type(await self._deps.store.board_tallies(Window()))
         for row in rows:
             row |= self._boards_of(row["pools"], counts)
         links = page_links(request.url, part, more=listing.more)
@@ -156,14 +174,14 @@ class Pages:
             row["utilisation_24h"] = round(day.utilisation, 3)
             row["workers_ended_24h"], row["workers_failed_24h"] = day.ended, day.failed
             paths[day.node] = strip(day)
-        whole = part.page == 1 and not listing.more and not request.query_params
+        tallies = await self._deps.store.board_tallies(window)
         context = {
-            "groups": grouped(rows),
+            "groups": grouped(rows, tallies),
             "paths": paths,
             "buckets": Span.DAY.buckets,
             "part": part,
             "board_label": self._board_label(),
-            "missing": without_boards(pools, listing.rows) if whole else [],
+            "missing": without_boards(pools, tallies) if window == Window() else [],
         }
         links = page_links(request.url, part, more=listing.more)
         return View("boards.html", "Boards", rows, context, links)
@@ -171,23 +189,19 @@ class Pages:
     async def job(self, request: Request) -> View:
         """One job with its way, its turn and its events; ignored ones answer from events."""
         refuse_unknown(request.query_params, NOTHING)
-        text = request.path_params["job_id"]
-        known = text.isascii() and text.isdigit() and int(text) <= ID_LIMIT
-        story = await self._deps.store.job(int(text)) if known else None
-        if story is None:
-            raise NotThere(
-                "No job of this id was ever delivered here. Check the number, and whether the GitHub App is "
-                "installed for the repository; what GitHub keeps back for an approval arrives later."
-            )
+        job_id = read_id(request.path_params["job_id"])
+        story = await self._deps.store.job(job_id) if job_id else None
+        if job_id is None or story is None:
+            raise NotThere(NEVER_SEEN)
         now, sees = self._deps.clock.now(), self._sees(request)
         hidden = belongs_to_private(story) and not sees
         job = show_job(story.job, now, sees_private=sees) if story.job else None
         workers = [show_worker(row, now, sees_private=sees) for row in story.workers]
         data = {
-            "job_id": int(text),
+            "job_id": job_id,
             "job": job,
             "queue": await self._turn(story.job) if story.job else None,
-            "explanation": show_explained(explain(int(text), story, full=not hidden)),
+            "explanation": show_explained(explain(job_id, story, now, full=not hidden)),
             "workers": workers,
             "events": [show_event(event, hidden=hidden) for event in story.events],
         }
@@ -195,7 +209,7 @@ class Pages:
         if job is not None:
             its = serving_worker(job, workers)
             context |= {"stages": job_stages(job, its), "parts": job_parts(job, its, now)}
-        return View("job.html", f"Job {int(text)}", data, context)
+        return View("job.html", f"Job {job_id}", data, context)
 
     async def _turn(self, job: Job) -> Shown | None:
         """The place in the queue, and with enough finished jobs of the pool an estimate."""
@@ -237,24 +251,29 @@ class Pages:
 
     def _controller(self, seen: Overview, now: datetime) -> Shown:
         loop = self._deps.status.snapshot()
+        alarm = find_alarm(loop, seen.leader, now)
+        leader = seen.leader if seen.leader and seen.leader.present else None
         return {
             "role": loop.role,
             "healthy": loop.healthy(now),
             "iterations": loop.iterations,
             "last_iteration_at": loop.last_iteration_at,
             "failing": loop.last_error is not None,
-            "leader": seen.leader.holder if seen.leader else None,
-            "leader_since": seen.leader.since if seen.leader else None,
+            "alarm": {"state": alarm.state, "sentence": alarm.sentence, "since": alarm.since}
+            if alarm
+            else None,
+            "leader": leader.holder if leader else None,
+            "leader_since": leader.since if leader else None,
         }
 
     def _cap(self, entity: Entity) -> int | None:
         return self._deps.settings.entities.limits(entity.name, entity.id).max_workers
 
-    def _boards_of(self, pools: Iterable[str], counts: Mapping[str, tuple[int, int]]) -> Shown:
+    def _boards_of(self, pools: Iterable[str], counts: Mapping[str | None, Counter[str]]) -> Shown:
         """How many boards serve these pools, and how many of them are free."""
         types = {pool.board for pool in self._deps.settings.pools if pool.name in pools}
-        found = [counts.get(board, (0, 0)) for board in types]
-        return {"boards": sum(all_ for all_, _ in found), "boards_free": sum(free for _, free in found)}
+        found = sum((counts.get(board, Counter()) for board in types), Counter())
+        return {"boards": found.total(), "boards_free": found["free"]}
 
     def _pools(self) -> list[Mapping[str, Any]]:
         return [
@@ -282,6 +301,7 @@ def _counts(seen: Overview, now: datetime) -> Shown:
         "workers_pending": seen.counts.workers_pending,
         "workers_running": seen.counts.workers_running,
         "workers_failed_today": seen.counts.workers_failed_today,
+        "workers_failed_lately": seen.counts.workers_failed_lately,
         "jobs_lost_today": seen.counts.jobs_lost_today,
         "oldest_at": seen.counts.oldest_at,
         "oldest_wait_seconds": max(0, round(waited.total_seconds())) if waited else None,

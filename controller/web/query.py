@@ -6,13 +6,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from starlette.datastructures import URL
+from starlette.datastructures import URL, QueryParams
 
 from controller.domain.charts import Span
 from controller.domain.jobs import JobStatus
 from controller.domain.pages import JobFilter, Slice, Window, WorkerFilter
 from controller.domain.workers import WorkerStatus
 from controller.errors import clip
+from controller.web.addresses import relative
 
 PER_PAGE_LIMIT = 100
 REACH_LIMIT = 100_000  # page × per_page
@@ -24,8 +25,10 @@ DAYS_BACK_LIMIT = 20_000
 
 DAYS = frozenset({"page", "per_page", "start", "end"})
 JOBS = DAYS | {"status", "entity", "repo", "label", "text", "run"}
-WORKERS = DAYS | {"status", "pool", "node"}
+WORKERS = DAYS | {"status", "pool", "node", "failed_since"}
 CHARTS = frozenset({"span"})
+SEARCH = frozenset({"q"})
+LOGIN = frozenset({"next"})
 NOTHING: frozenset[str] = frozenset()
 
 Status = TypeVar("Status", bound=StrEnum)
@@ -35,12 +38,21 @@ class BadQuery(ValueError):
     """A value that cannot be used; the message is a sentence for the reader."""
 
 
-def refuse_unknown(query: Mapping[str, str], known: Set[str]) -> None:
-    """Refuse what is not asked for here: a mistyped filter would silently show everything."""
+def refuse_unknown(query: QueryParams, known: Set[str]) -> None:
+    """Refuse what is not asked for here, or twice: a filter would silently be left out."""
     for name in query:
+        if len(query.getlist(name)) > 1 and name in known:
+            several = " Several are separated by commas." if name == "status" else ""
+            raise BadQuery(f"{name} is given more than once; give it once.{several}")
         if name not in known:
             offer = f"there are {', '.join(sorted(known))}" if known else "none is taken"
             raise BadQuery(f"There is no parameter {clip(name, 40)!r} here; {offer}.")
+
+
+def read_id(text: str) -> int | None:
+    """An id of GitHub's from a path or an address; None if it cannot be one."""
+    known = re.fullmatch(r"[0-9]{1,19}", text) and 0 < int(text) <= ID_LIMIT
+    return int(text) if known else None
 
 
 def read_slice(query: Mapping[str, str]) -> Slice:
@@ -82,11 +94,13 @@ def read_job_filter(query: Mapping[str, str], now: datetime, *, sees_private: bo
 
 def read_worker_filter(query: Mapping[str, str], now: datetime) -> WorkerFilter:
     """Read what narrows the list of workers."""
+    failed = _day(query, "failed_since", now)
     return WorkerFilter(
         _statuses(query, WorkerStatus),
         read_window(query, now),
         pool=_text(query, "pool", "the name of a pool", TEXT_LIMIT),
         node=_text(query, "node", "the name of a node", 2 * TEXT_LIMIT),
+        failed_since=datetime.combine(failed, time(), UTC) if failed else None,
     )
 
 
@@ -107,19 +121,19 @@ def _text(query: Mapping[str, str], name: str, expected: str, limit: int) -> str
 
 
 def page_links(url: URL, part: Slice, *, more: bool) -> dict[str, str]:
-    """The neighbours of a slice, by relation."""
+    """The neighbours of a slice, by relation, as addresses within the site."""
     links = {}
     if part.page > 1:
-        links["first"] = str(url.include_query_params(page=1))
-        links["prev"] = str(url.include_query_params(page=part.page - 1))
+        links["first"] = relative(url.include_query_params(page=1))
+        links["prev"] = relative(url.include_query_params(page=part.page - 1))
     if more and (part.page + 1) * part.per_page <= REACH_LIMIT:
-        links["next"] = str(url.include_query_params(page=part.page + 1))
+        links["next"] = relative(url.include_query_params(page=part.page + 1))
     return links
 
 
-def link_header(links: Mapping[str, str]) -> str:
-    """The links as GitHub writes them."""
-    return ", ".join(f'<{url}>; rel="{relation}"' for relation, url in links.items())
+def link_header(links: Mapping[str, str], base: str) -> str:
+    """The links as GitHub writes them: whole addresses."""
+    return ", ".join(f'<{base}{url}>; rel="{relation}"' for relation, url in links.items())
 
 
 def _number(query: Mapping[str, str], name: str, default: int, limit: int) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -10,18 +10,23 @@ from starlette.requests import Request
 
 from controller.domain.explain import explain
 from controller.domain.jobs import JobStatus
-from controller.web.controls import read_job_id
-from controller.web.pages import NotThere
-from controller.web.query import JOBS, NOTHING, page_links, read_job_filter, read_slice, refuse_unknown
+from controller.domain.pages import EVER_SINCE, HoldRow
+from controller.web.pages import NEVER_SEEN, NotThere
+from controller.web.query import (
+    JOBS,
+    NOTHING,
+    page_links,
+    read_id,
+    read_job_filter,
+    read_slice,
+    refuse_unknown,
+)
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
-from controller.web.shown import Shown, show_explained, show_hold, show_job
+from controller.web.shown import Shown, longest, show_explained, show_hold, show_job
 
+LOST_SHOWN = timedelta(days=7)  # as long as failed occurrences; `start` asks for older ones
 IN_THE_QUEUE = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED)
-NEVER_SEEN = (
-    "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
-    "the repository; what GitHub keeps back for an approval arrives later."
-)
 
 # More that stands in the queue, by name: the rows, shown by the template `queue_<name>.html`.
 OtherRows = Callable[[Request], Awaitable[list[Shown]]]
@@ -38,9 +43,9 @@ class Queue:
         """Jobs, pools and owners, and whatever else is queued."""
         now = self._deps.clock.now()
         rows, links = await self._jobs(request, now)
-        holds = [show_hold(hold) for hold in await self._deps.store.holds(now)]
+        holds = await self._deps.store.holds(now)
         others = {name: await read(request) for name, read in self._others.items()}
-        data: dict[str, Any] = {"jobs": rows, "holds": holds, **others}
+        data: dict[str, Any] = {"jobs": rows, "holds": [show_hold(hold) for hold in holds], **others}
         context = {
             **data,
             "sections": [(name, list(found)) for name, found in groupby(rows, lambda row: row["status"])],
@@ -64,6 +69,8 @@ class Queue:
         wanted = read_job_filter(request.query_params, now, sees_private=sees)
         if not wanted.statuses:
             wanted = replace(wanted, statuses=IN_THE_QUEUE)
+        if wanted.window.start == EVER_SINCE:
+            wanted = replace(wanted, lost_since=now - LOST_SHOWN)
         listing = await self._deps.store.history(wanted, part)
         links = page_links(request.url, part, more=listing.more)
         return [show_job(job, now, sees_private=sees) for job in listing.rows], links
@@ -71,29 +78,30 @@ class Queue:
     async def explain(self, request: Request) -> View:
         """`/api/jobs/{id}/explain`: the stored decision in words."""
         refuse_unknown(request.query_params, NOTHING)
-        job_id = read_job_id(request.path_params["job_id"])
+        job_id = read_id(request.path_params["job_id"])
         story = await self._deps.store.job(job_id) if job_id else None
         if job_id is None or story is None:
             raise NotThere(NEVER_SEEN)
-        full = self._deps.visitors.reader(request) is not None
-        return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, full=full)))
+        full, now = self._deps.visitors.reader(request) is not None, self._deps.clock.now()
+        return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, now, full=full)))
 
-    def _pools(self, holds: list[Shown]) -> list[Shown]:
+    def _pools(self, holds: tuple[HoldRow, ...]) -> list[Shown]:
         return [
             {"name": pool.name, "hold": _hold_on(holds, "pool", pool.name)}
             for pool in self._deps.settings.pools
         ]
 
 
-def _owners(rows: list[Shown], holds: list[Shown]) -> list[Shown]:
+def _owners(rows: list[Shown], holds: tuple[HoldRow, ...]) -> list[Shown]:
     """Who has jobs in the queue or is held."""
     names = {row["entity_name"].lower(): row["entity_name"] for row in rows}
-    held = {hold["target"]: hold["target"] for hold in holds if hold["scope"] == "entity"}
+    held = {hold.target: hold.target for hold in holds if hold.scope == "entity"}
     return [
         {"name": name, "hold": _hold_on(holds, "entity", key)}
         for key, name in sorted({**held, **names}.items())
     ]
 
 
-def _hold_on(holds: list[Shown], scope: str, target: str) -> Shown | None:
-    return next((hold for hold in holds if hold["scope"] == scope and hold["target"] == target), None)
+def _hold_on(holds: tuple[HoldRow, ...], scope: str, target: str) -> Shown | None:
+    hold = longest(hold for hold in holds if hold.scope == scope and hold.target == target)
+    return show_hold(hold) if hold else None

@@ -11,9 +11,11 @@ from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.jobs import Job
 from controller.domain.pages import (
     BoardRow,
+    BoardTally,
     HoldRow,
     JobFilter,
     JobStory,
+    Leader,
     Listing,
     Overview,
     Slice,
@@ -34,6 +36,10 @@ class PageReader(Protocol):
 
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """The whole installation at a glance."""
+        ...
+
+    async def leader(self) -> Leader | None:
+        """Who leads or led last; None if nobody ever did."""
         ...
 
     async def usage(self, window: Window, part: Slice) -> Listing[UsageRow]:
@@ -64,8 +70,8 @@ class PageReader(Protocol):
         """All about one worker."""
         ...
 
-    async def knows(self, number: int) -> tuple[bool, bool]:
-        """Whether a number is the id of a job, and whether it is that of a run."""
+    async def knows(self, number: int, *, sees_private: bool) -> tuple[bool, bool]:
+        """Whether a number is the id of a job, and whether it is that of a run; runs of private jobs are not told."""
         ...
 
     async def charts(self, span: Span, now: datetime) -> Charts:
@@ -76,8 +82,8 @@ class PageReader(Protocol):
         """The last 24 hours of these boards, given with their slots."""
         ...
 
-    async def board_counts(self) -> dict[str, tuple[int, int]]:
-        """How many boards there are of each type, and how many of them are free."""
+    async def board_tallies(self, window: Window) -> tuple[BoardTally, ...]:
+        """How many boards there are of each type and state; the window is that of their last change."""
         ...
 
     async def turn(self, job: Job, board: str) -> Turn:

@@ -18,7 +18,9 @@ from starlette.types import Scope
 
 from controller import __version__
 from controller.domain.durations import show_duration
-from controller.domain.explain import ABOUT_TO_START, SKIPS
+from controller.domain.explain import ABOUT_TO_START, SKIPS, UNJUDGED
+from controller.web.addresses import base_url
+from controller.web.alarms import Alarm
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
 from controller.web.shown import REASONS, Shown
@@ -92,10 +94,11 @@ class Renderer:
             "contact": deps.settings.web.contact,
             "hold_words": HOLDS,
             "about_to_start": ABOUT_TO_START,
+            "unjudged": UNJUDGED,
         }
 
-    def page(self, request: Request, view: View) -> Response:
-        """The view as HTML."""
+    def page(self, request: Request, view: View, alarm: Alarm | None = None) -> Response:
+        """The view as HTML, below an alarm if there is one."""
         template = self._templates.get_template(view.template)
         text = template.render(
             title=view.title,
@@ -103,23 +106,24 @@ class Renderer:
             query=request.query_params,
             twin=_twin(request),
             links=view.links,
-            base_url=str(request.base_url).rstrip("/"),
+            base_url=base_url(request),
             now=self._deps.clock.now(),
             reader=self._deps.visitors.reader(request),
             csrf=self._deps.visitors.csrf(request),
             can_sign_in=self._deps.visitors.possible,
+            alarm=alarm,
             **view.context,
         )
         return Response(
             text,
             view.status,
-            {**SECURITY_HEADERS, **FRESH, **_linked(view)},
+            {**SECURITY_HEADERS, **FRESH, **_linked(request, view)},
             media_type="text/html",
         )
 
-    def twin(self, view: View) -> Response:
+    def twin(self, request: Request, view: View) -> Response:
         """The view as JSON."""
-        return data_response(view.data, view.status, _linked(view))
+        return data_response(view.data, view.status, _linked(request, view))
 
 
 def data_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -196,8 +200,8 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _linked(view: View) -> dict[str, str]:
-    return {"Link": link_header(view.links)} if view.links else {}
+def _linked(request: Request, view: View) -> dict[str, str]:
+    return {"Link": link_header(view.links, base_url(request))} if view.links else {}
 
 
 def _twin(request: Request) -> str:

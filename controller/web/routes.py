@@ -1,18 +1,20 @@
 """The table of what is served: every page, its twin, the probes, the search field and the assets."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, assert_never
 from urllib.parse import quote
 
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from controller.errors import StoreError, StoreUnavailable
 from controller.web.admin import Admin, Refused, Writes
+from controller.web.alarms import Alarm, find_alarm
 from controller.web.pages import NotThere, Pages
-from controller.web.query import BadQuery
+from controller.web.query import SEARCH, BadQuery, refuse_unknown
 from controller.web.reader import PageDeps
 from controller.web.rendering import HERE, SECURITY_HEADERS, Assets, Renderer, View
 from controller.web.search import (
@@ -22,6 +24,7 @@ from controller.web.search import (
     RunId,
     RunnerName,
     SomeId,
+    Sought,
     job_path,
     owner_path,
     read_search,
@@ -72,6 +75,13 @@ def page_routes(deps: PageDeps) -> list[Route | Mount]:
     ]
 
 
+def site(routes: Sequence[BaseRoute], handlers: Mapping[Any, Any]) -> Starlette:
+    """The application; a slash too many is answered by `Faces.refused`, with our headers."""
+    application = Starlette(routes=routes, exception_handlers=dict(handlers))
+    application.router.redirect_slashes = False
+    return application
+
+
 def error_handlers(deps: PageDeps) -> Mapping[Any, Callable[[Request, Any], Awaitable[Response]]]:
     """For the application: unknown addresses, wrong methods and mistakes of ours, as page or JSON by suffix."""
     faces = Faces(deps)
@@ -89,15 +99,25 @@ class Faces:
         """The view as HTML."""
 
         async def answer(request: Request) -> Response:
-            return self._for_reader(request, self._renderer.page(request, await self._view(make, request)))
+            view = await self._view(make, request)
+            alarm = None if self._deps.closed_to(request) else await self._alarm()
+            return self._for_reader(request, self._renderer.page(request, view, alarm))
 
         return answer
+
+    async def _alarm(self) -> Alarm | None:
+        """Another process's state is asked of the database; where that is away, the page says so anyway."""
+        loop, now = self._deps.status.snapshot(), self._deps.clock.now()
+        try:
+            return find_alarm(loop, None if loop.leads else await self._deps.store.leader(), now)
+        except StoreError:
+            return None
 
     def twin(self, make: MakeView) -> Endpoint:
         """The view as JSON."""
 
         async def answer(request: Request) -> Response:
-            return self._for_reader(request, self._renderer.twin(await self._view(make, request)))
+            return self._for_reader(request, self._renderer.twin(request, await self._view(make, request)))
 
         return answer
 
@@ -129,10 +149,14 @@ class Faces:
         """Go to what was pasted into the search field."""
         if self._deps.closed_to(request):
             return self._renderer.page(request, closed_view(request))
+        try:
+            refuse_unknown(request.query_params, SEARCH)
+        except BadQuery as error:
+            return self._renderer.page(request, error_view(400, "That cannot be shown", str(error)))
         text = request.query_params.get("q", "")
         sought = read_search(text, self._deps.settings.names.stem)
         try:
-            place = await self._place(sought)
+            place = await self._place(sought, self._deps.visitors.reader(request) is not None)
         except StoreError:
             view = error_view(
                 503, "The database does not answer", "Nothing is lost; search again in a moment."
@@ -145,14 +169,14 @@ class Faces:
         )
         return self._renderer.page(request, error_view(404, "Nothing found", advice))
 
-    async def _place(self, sought: JobId | RunId | SomeId | RunnerName | Owner | Nothing) -> str | None:
+    async def _place(self, sought: Sought, sees_private: bool) -> str | None:
         match sought:
             case JobId(number):
                 return job_path(number)
             case RunId(number):
                 return run_path(number)
             case SomeId(number):
-                as_job, as_run = await self._deps.store.knows(number)
+                as_job, as_run = await self._deps.store.knows(number, sees_private=sees_private)
                 return run_path(number) if as_run and not as_job else job_path(number)
             case RunnerName(name):
                 return worker_path(name)
@@ -165,6 +189,8 @@ class Faces:
 
     async def refused(self, request: Request, error: HTTPException) -> Response:
         """An address or method that is not served."""
+        if error.status_code == 404 and request.method in ("GET", "HEAD") and request.url.path.endswith("/"):
+            return RedirectResponse(_without_slash(request), 307, SECURITY_HEADERS)
         if error.status_code == 404:
             view = error_view(404, "Not found", NOT_A_TWIN if _wants_data(request) else NOT_A_PAGE)
         else:
@@ -184,7 +210,9 @@ class Faces:
         )
 
     def _either(self, request: Request, view: View) -> Response:
-        return self._renderer.twin(view) if _wants_data(request) else self._renderer.page(request, view)
+        return (
+            self._renderer.twin(request, view) if _wants_data(request) else self._renderer.page(request, view)
+        )
 
 
 def error_view(status: int, title: str, sentence: str, way: tuple[str, str] | None = None) -> View:
@@ -201,6 +229,12 @@ def closed_view(request: Request) -> View:
         "`Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN`."
     )
     return error_view(401, "Sign in first", sentence, (f"/login?next={quote(path, safe='')}", "Sign in"))
+
+
+def _without_slash(request: Request) -> str:
+    """The same address without the slash at its end; it stays within the site, whatever it begins with."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return "/" + quote(request.url.path.strip("/"), safe="/%") + query
 
 
 def _wants_data(request: Request) -> bool:

@@ -29,16 +29,17 @@ from controller.domain.schedules import (
 )
 from controller.errors import ConfigError
 from controller.ports import Random
-from controller.ports.schedules import Desk
+from controller.ports.schedules import Desk, ScheduleReader
 from controller.settings import parse_schedule
 from controller.web.admin import Admin, Done, Fields, Refused, checked
+from controller.web.api import described
 from controller.web.bodies import NoteBody
 from controller.web.openapi import document
 from controller.web.openapi_schedules import with_schedules
 from controller.web.pages import NotThere
-from controller.web.query import DAYS, ID_LIMIT, page_links, read_slice, read_window, refuse_unknown
+from controller.web.query import DAYS, ID_LIMIT, NOTHING, page_links, read_slice, read_window, refuse_unknown
 from controller.web.reader import PageDeps
-from controller.web.rendering import View, data_response
+from controller.web.rendering import View
 from controller.web.routes import Faces, writes
 from controller.web.schedules_shown import as_entry, show_occurrence, show_schedule
 from controller.web.shown import Shown
@@ -69,10 +70,12 @@ class RetryBody(NoteBody):
     action: Literal["retry"] = Field(description="The only one there is.")
 
 
-def schedule_routes(deps: PageDeps, admin: Admin, desk: Desk, rng: Random) -> list[Route]:
+def schedule_routes(
+    deps: PageDeps, admin: Admin, reads: ScheduleReader, desk: Desk, rng: Random
+) -> list[Route]:
     """The page for everyone, the writes for the admin."""
     faces, door = Faces(deps), writes(deps, admin)
-    views = ScheduleViews(deps, desk)
+    views = ScheduleViews(deps, reads)
     acts = ScheduleActs(deps, desk, rng)
     one = "/api/schedules/{name}"
     return [
@@ -92,23 +95,23 @@ def schedule_routes(deps: PageDeps, admin: Admin, desk: Desk, rng: Random) -> li
 
 async def openapi(request: Request) -> Response:
     """What can be asked here, schedules among it."""
-    return data_response(with_schedules(document()))
+    return described(request, with_schedules(document()))
 
 
 class ScheduleViews:
     """What is read."""
 
-    def __init__(self, deps: PageDeps, desk: Desk) -> None:
+    def __init__(self, deps: PageDeps, reads: ScheduleReader) -> None:
         self._deps = deps
-        self._desk = desk
+        self._reads = reads
 
     async def page(self, request: Request) -> View:
         """All schedules, and what became of their last times."""
         now, full = self._deps.clock.now(), self._deps.visitors.reader(request) is not None
         refuse_unknown(request.query_params, DAYS)
-        rows = [show_schedule(line, now, full=full) for line in await self._desk.lines()]
+        rows = [show_schedule(line, now, full=full) for line in await self._reads.lines()]
         part = read_slice(request.query_params)
-        found = await self._desk.occurrences(read_window(request.query_params, now), part)
+        found = await self._reads.occurrences(read_window(request.query_params, now), part)
         newest = [show_occurrence(each, full=full) for each in found.rows]
         data = {"schedules": rows, "occurrences": newest}
         links = page_links(request.url, part, more=found.more)
@@ -118,8 +121,9 @@ class ScheduleViews:
     async def one(self, request: Request) -> View:
         """One schedule."""
         now, full = self._deps.clock.now(), self._deps.visitors.reader(request) is not None
+        refuse_unknown(request.query_params, NOTHING)
         name = request.path_params["name"]
-        line = next((line for line in await self._desk.lines() if line.schedule.name == name), None)
+        line = next((line for line in await self._reads.lines() if line.schedule.name == name), None)
         if line is None:
             raise NotThere(UNKNOWN)
         return View("schedules.html", name, show_schedule(line, now, full=full))
@@ -127,7 +131,7 @@ class ScheduleViews:
     async def waiting(self, request: Request) -> list[Shown]:
         """For the queue: the occurrences that wait, run or failed."""
         full = self._deps.visitors.reader(request) is not None
-        found = await self._desk.waiting(self._deps.clock.now() - FAILED_SHOWN, OCCURRENCES_SHOWN)
+        found = await self._reads.waiting(self._deps.clock.now() - FAILED_SHOWN, OCCURRENCES_SHOWN)
         return [show_occurrence(each, full=full) for each in found]
 
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from controller.web.query import ID_LIMIT
+from controller.web.query import read_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ LOGIN = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
 def read_search(text: str, stem: str) -> Sought:
     """Say what is looked for; `stem` is how this environment's runner names begin."""
     text = text.strip()
-    if re.fullmatch(r"#?[0-9]{1,1000}", text):
-        number = int(text.lstrip("#"))
-        return SomeId(number) if 0 < number <= ID_LIMIT else Nothing()
+    if re.fullmatch(r"#?[0-9]+", text):
+        known = read_id(text.lstrip("#"))
+        return SomeId(known) if known else Nothing()
     if re.match(r"https?://", text, re.IGNORECASE):
         return _read_url(text)
     if re.fullmatch(rf"{re.escape(stem)}-[a-z0-9-]{{1,63}}", text):
@@ -80,21 +80,19 @@ def _read_url(text: str) -> Sought:
     except ValueError:
         return Nothing()
     check = parse_qs(parts.query).get("check_run_id", [""])[0]
-    if re.fullmatch(r"[0-9]{1,19}", check):
-        return _within(JobId(int(check)))
+    if number := read_id(check):
+        return JobId(number)
     path = unquote(parts.path).rstrip("/")
     for pattern in JOB_PATHS:
         if (found := re.search(pattern, path)) and not path.endswith(f"/actions/runs/{found[1]}"):
-            return _within(JobId(int(found[1])))
+            number = read_id(found[1])
+            return JobId(number) if number else Nothing()
     if found := re.search(RUN_PATH, path):
-        return _within(RunId(int(found[1])))
+        number = read_id(found[1])
+        return RunId(number) if number else Nothing()
     if owner := re.match(rf"/({LOGIN})(?:/|$)", path):
         return Owner(owner[1])
     return Nothing()
-
-
-def _within(sought: JobId | RunId) -> Sought:
-    return sought if 0 < sought.number <= ID_LIMIT else Nothing()
 
 
 def job_path(number: int) -> str:

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.constants import HEARTBEAT_EVERY
-from controller.domain.explain import Explained, explain_job
+from controller.domain.explain import Explained, explain_job, unjudged
 from controller.domain.jobs import Entity, Job, JobStatus
-from controller.domain.pages import BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
+from controller.domain.pages import FOR_EVER, BoardRow, EventRow, HoldRow, UsageRow, WorkerRow
 from controller.domain.reasons import EXPLANATIONS, Reason
+from controller.domain.workers import Worker
 from controller.web.wording import in_figures
 
 Shown = dict[str, Any]
@@ -49,8 +50,9 @@ def show_job(job: Job, now: datetime, *, sees_private: bool = False) -> Shown:
         "completed_at": job.completed_at,
         "wait_seconds": _seconds(waited_until - job.created_at),
         "run_seconds": _seconds((job.completed_at or now) - job.started_at) if job.started_at else None,
-        "reason": _waiting(job, open_=open_),
-        "failure": _loss(job, open_=open_),
+        "unjudged": unjudged(job, now),
+        "reason": _waiting(job, now, open_=open_),
+        "failure": _loss(job, now, open_=open_),
     }
 
 
@@ -69,29 +71,30 @@ def show_explained(found: Explained) -> Shown:
     }
 
 
-def _waiting(job: Job, *, open_: bool) -> Shown | None:
-    found = show_explained(explain_job(job, full=open_))
+def _waiting(job: Job, now: datetime, *, open_: bool) -> Shown | None:
+    found = show_explained(explain_job(job, now, full=open_))
     if job.status is not JobStatus.PENDING or found["reason"] is None:
         return None
     return {name: found[name] for name in ("reason", "sentence", "next_step", "since", "detail")}
 
 
-def _loss(job: Job, *, open_: bool) -> Shown | None:
+def _loss(job: Job, now: datetime, *, open_: bool) -> Shown | None:
     if job.status is not JobStatus.FAILED:
         return None
-    found = show_explained(explain_job(job, full=open_))
+    found = show_explained(explain_job(job, now, full=open_))
     return {name: found[name] for name in ("reason", "sentence", "next_step", "message")}
 
 
 def show_worker(row: WorkerRow, now: datetime, *, sees_private: bool = False) -> Shown:
     """A worker with why it failed."""
     worker, open_ = row.worker, sees_private or not row.private
+    told = open_ and (sees_private or not may_have_had_any_job(worker))
     ended = worker.completed_at or now
     return {
         "name": worker.name,
         **_entity(worker.entity),
         "private": row.private,
-        "hidden": not open_,
+        "hidden": not told,
         "repo": worker.repo if open_ else None,
         "labels": list(worker.labels),
         "pool": worker.pool,
@@ -111,8 +114,13 @@ def show_worker(row: WorkerRow, now: datetime, *, sees_private: bool = False) ->
         "age_seconds": _seconds(ended - worker.created_at),
         "failure_reason": worker.failure_reason,
         "failure": _explained(worker.failure_reason, REASONS) if worker.failure_reason else None,
-        "failure_info": show_failure_info(worker.failure_info, hidden=not open_),
+        "failure_info": show_failure_info(worker.failure_info, hidden=not told),
     }
+
+
+def may_have_had_any_job(worker: Worker) -> bool:
+    """Whether GitHub may have given it a job that nobody has told us of: any of its organization's, private or not."""
+    return worker.online_at is not None and worker.job_id is None and worker.repo is None
 
 
 def show_failure_info(info: object, *, hidden: bool) -> Shown | None:
@@ -184,7 +192,7 @@ def show_board(
 ) -> Shown:
     """A board, the pools it serves and what is on it."""
     open_ = sees_private or not row.private
-    hold = next((one for one in holds if one.scope == "board" and one.target == row.node), None)
+    hold = longest(one for one in holds if one.scope == "board" and one.target == row.node)
     return {
         "node": row.node,
         "board": row.board,
@@ -206,6 +214,11 @@ def show_board(
         "silent": now - row.heartbeat_at > SILENT_AFTER,
         "hold": show_hold(hold) if hold else None,
     }
+
+
+def longest(holds: Iterable[HoldRow]) -> HoldRow | None:
+    """The hold that ends last; without an end is the longest."""
+    return max(holds, key=lambda hold: hold.until or FOR_EVER, default=None)
 
 
 def show_hold(hold: HoldRow) -> Shown:

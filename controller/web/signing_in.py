@@ -5,7 +5,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from controller.web.addresses import encrypted
 from controller.web.admin import COOKIE, WRONG, Admin, Refused, local_path, read_fields
+from controller.web.query import LOGIN, BadQuery, refuse_unknown
 from controller.web.rendering import SECURITY_HEADERS, Renderer, View
 from controller.web.sessions import SESSION_LENGTH, clean_name
 
@@ -31,6 +33,10 @@ class SigningIn:
 
     async def form(self, request: Request) -> Response:
         """The form; whoever is signed in goes on."""
+        try:
+            refuse_unknown(request.query_params, LOGIN)
+        except BadQuery as error:
+            return self._form(request, "/", str(error), 400)
         back = local_path(request.query_params.get("next", ""))
         if self._admin.csrf(request) is not None:
             return RedirectResponse(back, 303, SECURITY_HEADERS)
@@ -57,7 +63,7 @@ class SigningIn:
             value,
             max_age=int(SESSION_LENGTH.total_seconds()),
             path="/",
-            secure=_encrypted(request),
+            secure=encrypted(request),
             httponly=True,
             samesite="strict",
         )
@@ -70,15 +76,9 @@ class SigningIn:
         except Refused as refused:
             return self._form(request, "/", str(refused), refused.status)
         response = RedirectResponse("/", 303, SECURITY_HEADERS)
-        response.delete_cookie(COOKIE, path="/", secure=_encrypted(request), httponly=True, samesite="strict")
+        response.delete_cookie(COOKIE, path="/", secure=encrypted(request), httponly=True, samesite="strict")
         return response
 
     def _form(self, request: Request, back: str, mistake: str, status: int) -> Response:
         context = {"back": back, "mistake": mistake, "possible": self._admin.possible}
         return self._renderer.page(request, View("login.html", "Sign in", {}, context, status=status))
-
-
-def _encrypted(request: Request) -> bool:
-    """Whether the reader came by HTTPS, also through a proxy; believing it wrongly only makes the cookie stricter."""
-    forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip()
-    return "https" in (request.url.scheme, forwarded)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from controller.cli import _parser
+from controller.domain.reasons import HARMLESS
 from controller.telemetry.metrics import Metrics
 from hack.cluster.programs import program
 from tests.chart.helm import NAMESPACE, ROOT, render
@@ -92,6 +93,12 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         "0+60x60",
         "10m",
     ),
+    "SwitchboardNeverIterated": (
+        "switchboard_iteration_last_success_timestamp_seconds{%s}",
+        "0+0x60",
+        "0 0 60+60x60",
+        "10m",
+    ),
     "SwitchboardOldJobWaits": (
         'switchboard_queue_oldest_seconds{%s, pool="p"}',
         "0+60x90",
@@ -129,6 +136,45 @@ def test_an_alert_comes_when_it_should_and_only_then(name: str, raised: bool, tm
     seen += [] if name == "SwitchboardNoLeader" else [LEADS]
     check = {"interval": "1m", "input_series": seen, "promql_expr_test": [expected(name, at, raised)]}
     done = evaluate(check, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+LAST_SUCCESS = "switchboard_iteration_last_success_timestamp_seconds{%s}"
+
+
+def test_endings_that_are_harmless_raise_no_alarm() -> None:
+    (alert,) = (each for each in ALERTS if each["alert"] == "SwitchboardWorkersFail")
+    left_out = set(re.findall(r'reason!~"([^"]+)"', alert["expr"]))
+    assert [set(each.split("|")) for each in left_out] == [{reason.value for reason in HARMLESS}]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "at", "raised"),
+    [
+        ("SwitchboardNoIteration", "0 60 60+0x60", "3m", False),  # two minutes without one
+        ("SwitchboardNoIteration", "0 60 60+0x60", "4m", True),  # and not three
+        ("SwitchboardNoIteration", "0+0x60", "10m", False),  # a process that never led has no success either
+        ("SwitchboardNeverIterated", "_ 0+0x60", "2m", False),
+        ("SwitchboardNeverIterated", "_ 0+0x60", "3m", True),
+        # Restarted after ten minutes of good iterations, and none has ended well since.
+        ("SwitchboardNeverIterated", "0+60x10 0+0x60", "15m", True),
+        ("SwitchboardNeverIterated", "0+60x10 0 0+60x60", "15m", False),
+    ],
+)
+def test_two_minutes_without_an_iteration_are_told_also_after_a_restart(
+    name: str, values: str, at: str, raised: bool, tmp_path: Path
+) -> None:
+    seen = [{"series": LAST_SUCCESS % LABELS, "values": values}, LEADS]
+    check = {"interval": "1m", "input_series": seen, "promql_expr_test": [expected(name, at, raised)]}
+    done = evaluate(check, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_controller_that_stands_by_never_has_to_iterate(tmp_path: Path) -> None:
+    stands_by = {**LEADS, "values": "0+0x60"}
+    seen = [{"series": LAST_SUCCESS % LABELS, "values": "0+0x60"}, stands_by]
+    never = expected("SwitchboardNeverIterated", "10m", raised=False)
+    done = evaluate({"interval": "1m", "input_series": seen, "promql_expr_test": [never]}, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -29,7 +29,7 @@ class ControlStore:
     # The stored reason goes too where it is no longer true; the next iteration finds the one that is.
     RETRY = f"""
     UPDATE jobs SET attempts = 0, own_faults = 0, retry_after = NULL, mark = NULL, skip_reason = NULL,
-        skip_since = NULL, skip_detail = '{{}}', updated_at = %(now)s
+        skip_since = %(now)s, skip_detail = '{{}}', updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status = 'pending' RETURNING {JOB_COLUMNS}
     """
     CANCEL = f"""

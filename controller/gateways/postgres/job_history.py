@@ -18,7 +18,7 @@ SECTIONS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.CO
 MATCHING = """
     status = %(status)s AND created_at >= %(start)s AND created_at < %(end)s
     AND (%(entities)s::bigint[] IS NULL OR entity_id = ANY(%(entities)s::bigint[]))
-    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s::bigint)
+    AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s::bigint AND (%(sees_private)s OR NOT private))
     AND (%(repo)s::text IS NULL OR lower(repo) = lower(%(repo)s::text) AND (%(sees_private)s OR NOT private))
     AND (%(label)s::text IS NULL OR labels @> ARRAY[%(label)s::text])
 """
@@ -98,9 +98,10 @@ def section_values(
     wanted: JobFilter, status: JobStatus, entities: list[int] | None, offset: int, limit: int
 ) -> dict[str, Any]:
     """The parameters of the statements above."""
+    lost_since = wanted.lost_since if status is JobStatus.FAILED else None
     return {
         "status": status.value,
-        "start": wanted.window.start,
+        "start": max(wanted.window.start, lost_since) if lost_since else wanted.window.start,
         "end": wanted.window.end,
         "entities": entities,
         "run_id": wanted.run_id,

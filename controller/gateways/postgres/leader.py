@@ -29,6 +29,11 @@ LEASE = timedelta(seconds=8)
 RISE_SECONDS = 15.0  # a former leader's last transaction is waited for, until the server ends it
 
 
+def lock_key(schema: str) -> int:
+    """The installation's own advisory lock."""
+    return zlib.crc32(schema.encode()) - 2**31
+
+
 class Leadership:
     """One process's claim to lead."""
 
@@ -48,7 +53,7 @@ class Leadership:
     RISE = """
     UPDATE leader SET epoch = epoch + 1, holder = %(holder)s, since = %(now)s WHERE id = 1 RETURNING epoch
     """
-    SPACE = 0x5B0A
+    SPACE = 0x5B0A  # of all our advisory locks
     LEND: LiteralString = "SET idle_session_timeout = '8s'"  # LEASE
 
     async def acquire(self, now: datetime) -> bool:
@@ -59,7 +64,7 @@ class Leadership:
             self._connection = await self._database.connect()
         try:
             with store_errors(), answering_within(self._connection, RISE_SECONDS):
-                key = zlib.crc32(self._database.schema.encode()) - 2**31
+                key = lock_key(self._database.schema)
                 cursor = await self._connection.execute(self.TRY, {"space": self.SPACE, "key": key})
                 row = await cursor.fetchone()
                 if row is None or not row["got"]:

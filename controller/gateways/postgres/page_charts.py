@@ -6,10 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.charts import BoardDay, Charts, FailurePoint, PoolPoint, Span, WaitPoint
-from controller.domain.reasons import Reason
+from controller.domain.reasons import HARMLESS
 from controller.gateways.postgres.database import Connection
-
-HARMLESS = (Reason.RUNNER_IDLE.value, Reason.RUNNER_REMOVED.value)  # endings that are no board's fault
 
 POOLS = """
 SELECT pool, floor(extract(epoch FROM at - %(start)s) / %(seconds)s)::integer AS bucket,
@@ -27,6 +25,7 @@ FAILURES = """
 SELECT floor(extract(epoch FROM completed_at - %(start)s) / %(seconds)s)::integer AS bucket,
     COALESCE(failure_reason, 'unknown') AS reason, count(*) AS workers
 FROM workers WHERE status = 'failed' AND completed_at >= %(start)s AND completed_at <= %(now)s
+    AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)
 GROUP BY bucket, reason ORDER BY bucket, reason
 """
 
@@ -34,7 +33,8 @@ GROUP BY bucket, reason ORDER BY bucket, reason
 async def read_charts(connection: Connection, span: Span, now: datetime) -> Charts:
     """All points of one span; buckets in which nothing was measured are left out."""
     start = span.start(now)
-    values = {"start": start, "now": now, "seconds": int(span.bucket.total_seconds())}
+    values: dict[str, Any] = {"start": start, "now": now, "seconds": int(span.bucket.total_seconds())}
+    values |= {"harmless": [reason.value for reason in HARMLESS]}
     return Charts(
         span,
         start,
@@ -71,7 +71,7 @@ GROUP BY node, bucket
 """
 ENDED = """
 SELECT node, count(*) AS ended,
-    count(*) FILTER (WHERE status = 'failed' AND NOT failure_reason = ANY(%(harmless)s)) AS failed
+    count(*) FILTER (WHERE status = 'failed' AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)) AS failed
 FROM workers WHERE node = ANY(%(nodes)s) AND pod_ended_at >= %(start)s
 GROUP BY node
 """
@@ -89,7 +89,7 @@ async def read_board_days(
         "width": span.bucket,
         "seconds": int(span.bucket.total_seconds()),
         "buckets": span.buckets,
-        "harmless": list(HARMLESS),
+        "harmless": [reason.value for reason in HARMLESS],
     }
     busy: dict[str, list[float]] = defaultdict(lambda: [0.0] * span.buckets)
     for row in await _rows(connection, TAKEN, values):

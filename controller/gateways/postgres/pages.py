@@ -3,8 +3,6 @@
 It is given a small `Database` of its own, so that no number of open pages can starve the loop or the receiver.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +10,7 @@ from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.jobs import Entity, EntityType, Job
 from controller.domain.pages import (
     BoardRow,
+    BoardTally,
     EventRow,
     HoldRow,
     JobFilter,
@@ -29,16 +28,21 @@ from controller.domain.pages import (
     WorkerRow,
     WorkerStory,
 )
+from controller.domain.reasons import HARMLESS
 from controller.domain.workers import WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import read_history
+from controller.gateways.postgres.leader import Leadership, lock_key
 from controller.gateways.postgres.page_charts import read_board_days, read_charts
 from controller.gateways.postgres.page_turns import read_turn
+from controller.gateways.postgres.reading import reading
 from controller.gateways.postgres.rows import BINDING, JOB_COLUMNS, WORKER_COLUMNS, job_of, worker_of
 
 EVENTS_SHOWN = 200
 WORKERS_OF_JOB_SHOWN = 20
 OVERVIEW_ROWS = 8
+LATELY = timedelta(minutes=30)
+NO_FAULT = [reason.value for reason in HARMLESS]
 LONGEST_JOB = timedelta(days=40)  # GitHub ends every job before that: older ones cannot have failed today
 
 # A list shows the end of a failed worker's log; its own page shows all that was kept.
@@ -65,21 +69,13 @@ class PageStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    BEGIN = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL statement_timeout = '5s'"
-
-    @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[Connection]:
-        async with self._database.transaction() as connection:
-            await connection.execute(self.BEGIN)
-            yield connection
-
     @staticmethod
     async def _rows(connection: Connection, query: str, values: dict[str, Any]) -> list[dict[str, Any]]:
         return await (await connection.execute(query, values, prepare=False)).fetchall()
 
     async def history(self, wanted: JobFilter, part: Slice) -> Listing[Job]:
         """Jobs by status, then by time."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_history(connection, wanted, part)
 
     USAGE = """
@@ -116,7 +112,7 @@ class PageStore:
 
     async def usage(self, window: Window, part: Slice) -> Listing[UsageRow]:
         """Demand and supply by key, the largest deficit first."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.USAGE, slice_values(window, part))
         return Listing.cut([usage_of(row) for row in rows], part.per_page)
 
@@ -126,6 +122,9 @@ class PageStore:
         WHERE (%(statuses)s::text[] IS NULL OR status = ANY(%(statuses)s::text[]))
           AND (%(pool)s::text IS NULL OR pool = %(pool)s::text)
           AND (%(node)s::text IS NULL OR node = %(node)s::text)
+          AND (%(failed_since)s::timestamptz IS NULL OR status = 'failed'
+               AND completed_at >= %(failed_since)s::timestamptz
+               AND COALESCE(failure_reason, '') <> ALL(%(harmless)s::text[]))
           AND created_at >= %(start)s AND created_at < %(end)s
         ORDER BY created_at DESC, name OFFSET %(offset)s LIMIT %(limit)s
     ) AS slice JOIN workers w ON w.name = chosen {WORKER_JOINS}
@@ -137,7 +136,8 @@ class PageStore:
         values = slice_values(wanted.window, part)
         values |= {"statuses": [status.value for status in wanted.statuses] or None}
         values |= {"pool": wanted.pool, "node": wanted.node}
-        async with self._reading() as connection:
+        values |= {"failed_since": wanted.failed_since, "harmless": NO_FAULT}
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.WORKERS, values)
         return Listing.cut([worker_row_of(row) for row in rows], part.per_page)
 
@@ -156,7 +156,7 @@ class PageStore:
 
     async def boards(self, window: Window, part: Slice) -> Listing[BoardRow]:
         """Boards by type and name, with what runs on them; the window is that of their last change."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.BOARDS, slice_values(window, part))
         return Listing.cut([board_of(row) for row in rows], part.per_page)
 
@@ -167,7 +167,7 @@ class PageStore:
 
     async def holds(self, now: datetime) -> tuple[HoldRow, ...]:
         """What is held at the moment."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await self._holds(connection, now)
 
     async def _holds(self, connection: Connection, now: datetime) -> tuple[HoldRow, ...]:
@@ -186,7 +186,7 @@ class PageStore:
 
     async def job(self, job_id: int) -> JobStory | None:
         """All about one job; None if neither a row nor an event knows it."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             jobs = [job_of(row) for row in await self._rows(connection, self.JOB, {"job_id": job_id})]
             values: dict[str, Any] = {"job_id": job_id, "limit": EVENTS_SHOWN}
             events = tuple(EventRow(**row) for row in await self._rows(connection, self.JOB_EVENTS, values))
@@ -206,7 +206,7 @@ class PageStore:
 
     async def worker(self, name: str) -> WorkerStory | None:
         """All about one worker."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             rows = await self._rows(connection, self.WORKER, {"name": name})
             if not rows:
                 return None
@@ -221,30 +221,44 @@ class PageStore:
     COUNTS = """
     SELECT j.pending AS jobs_pending, j.running AS jobs_running, j.oldest_at, w.pending AS workers_pending,
         w.running AS workers_running,
-        (SELECT count(*) FROM workers WHERE status = 'failed' AND completed_at >= %(today)s)
-            AS workers_failed_today,
+        f.today AS workers_failed_today, f.lately AS workers_failed_lately, f.before AS workers_failed_before,
         (SELECT count(*) FROM jobs WHERE status = 'failed' AND created_at >= %(horizon)s
             AND completed_at >= %(today)s) AS jobs_lost_today
     FROM (SELECT count(*) FILTER (WHERE status = 'pending') AS pending,
             count(*) FILTER (WHERE status = 'running') AS running,
-            min(created_at) FILTER (WHERE status = 'pending') AS oldest_at
+            min(created_at) FILTER (WHERE status = 'pending' AND mark IS NULL) AS oldest_at
           FROM jobs WHERE status IN ('pending', 'running')) j,
          (SELECT count(*) FILTER (WHERE status = 'pending') AS pending,
             count(*) FILTER (WHERE status = 'running') AS running
-          FROM workers WHERE status IN ('pending', 'running')) w
+          FROM workers WHERE status IN ('pending', 'running')) w,
+         (SELECT count(*) FILTER (WHERE completed_at >= %(today)s) AS today,
+            count(*) FILTER (WHERE completed_at >= %(lately)s) AS lately,
+            count(*) FILTER (WHERE completed_at >= %(before)s AND completed_at < %(lately)s) AS before
+          FROM workers WHERE status = 'failed' AND completed_at >= LEAST(%(today)s, %(before)s)
+            AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)) f
     """
     QUEUE = """
-    SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) AS oldest_at
+    SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) FILTER (WHERE mark IS NULL) AS oldest_at
     FROM jobs WHERE status = 'pending' GROUP BY pool, skip_reason ORDER BY jobs DESC, pool, reason
     """
-    LEADER = "SELECT holder, since FROM leader WHERE id = 1 AND holder <> ''"
+    # Whoever leads holds a lock for as long as it is there; the server lists it under unsigned numbers.
+    LEADER = """
+    SELECT holder, since, (SELECT max(at) FROM board_snapshots) AS worked_at, EXISTS (
+        SELECT FROM pg_locks
+        WHERE locktype = 'advisory' AND granted AND classid = %(space)s::bigint::oid
+          AND objid = %(key)s::bigint::oid AND objsubid = 2
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ) AS present
+    FROM leader WHERE id = 1 AND holder <> ''
+    """
     WAITING = f"""
     SELECT {JOB_COLUMNS} FROM jobs WHERE status = 'pending' ORDER BY created_at, job_id LIMIT %(limit)s
     """
     FAILURES = f"""
     SELECT {LISTED_COLUMNS}, {PRIVATE} FROM (
         SELECT name AS chosen, completed_at AS ended FROM workers
-        WHERE status = 'failed' AND completed_at >= %(today)s ORDER BY completed_at DESC LIMIT %(limit)s
+        WHERE status = 'failed' AND completed_at >= %(today)s AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)
+        ORDER BY completed_at DESC LIMIT %(limit)s
     ) AS slice JOIN workers w ON w.name = chosen {WORKER_JOINS}
     ORDER BY ended DESC, w.name
     """
@@ -252,61 +266,79 @@ class PageStore:
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """Counts, boards, what waits longest and what failed last; today begins at midnight UTC."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        values = {"today": today, "horizon": now - LONGEST_JOB, "limit": OVERVIEW_ROWS}
-        async with self._reading() as connection:
+        values: dict[str, Any] = {"today": today, "horizon": now - LONGEST_JOB, "limit": OVERVIEW_ROWS}
+        values |= {"lately": now - LATELY, "before": now - 2 * LATELY, "harmless": NO_FAULT}
+        async with reading(self._database) as connection:
             counts = await self._rows(connection, self.COUNTS, values)
             boards = await self._rows(connection, self.BOARDS, slice_values(Window(), part))
+            tallies = await self._tallies(connection, Window())
             waiting = await self._rows(connection, self.WAITING, values)
             failures = await self._rows(connection, self.FAILURES, values)
             holds = await self._holds(connection, now)
             queue = await self._rows(connection, self.QUEUE, {})
-            leader = await self._rows(connection, self.LEADER, {})
+            leader = await self._leader(connection)
         return Overview(
             QueueCounts(**counts[0]),
             Listing.cut([board_of(row) for row in boards], part.per_page),
             holds,
             tuple(job_of(row) for row in waiting),
             tuple(worker_row_of(row) for row in failures),
+            tallies,
             tuple(WaitingGroup(**row) for row in queue),
-            Leader(**leader[0]) if leader else None,
+            leader,
         )
+
+    async def leader(self) -> Leader | None:
+        """Who leads or led last; None if nobody ever did."""
+        async with reading(self._database) as connection:
+            return await self._leader(connection)
+
+    async def _leader(self, connection: Connection) -> Leader | None:
+        values = {"space": Leadership.SPACE, "key": lock_key(self._database.schema) % 2**32}
+        found = await self._rows(connection, self.LEADER, values)
+        return Leader(**found[0]) if found else None
 
     async def charts(self, span: Span, now: datetime) -> Charts:
         """What the charts of one span are drawn from."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_charts(connection, span, now)
 
     async def board_days(self, slots: dict[str, int], now: datetime) -> tuple[BoardDay, ...]:
         """The last 24 hours of these boards, given with their slots."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_board_days(connection, slots, now)
 
-    BOARD_COUNTS = """
-    SELECT board, count(*) AS boards, count(*) FILTER (WHERE state = 'free') AS free FROM boards
-    WHERE board IS NOT NULL GROUP BY board
+    TALLIES = """
+    SELECT board, state, count(*) AS boards FROM boards WHERE updated_at >= %(start)s AND updated_at < %(end)s
+    GROUP BY board, state ORDER BY board, state
     """
 
-    async def board_counts(self) -> dict[str, tuple[int, int]]:
-        """How many boards there are of each type, and how many of them are free."""
-        async with self._reading() as connection:
-            rows = await self._rows(connection, self.BOARD_COUNTS, {})
-        return {row["board"]: (row["boards"], row["free"]) for row in rows}
+    async def board_tallies(self, window: Window) -> tuple[BoardTally, ...]:
+        """How many boards there are of each type and state; the window is that of their last change."""
+        async with reading(self._database) as connection:
+            return await self._tallies(connection, window)
+
+    async def _tallies(self, connection: Connection, window: Window) -> tuple[BoardTally, ...]:
+        values = {"start": window.start, "end": window.end}
+        return tuple(BoardTally(**row) for row in await self._rows(connection, self.TALLIES, values))
 
     async def turn(self, job: Job, board: str) -> Turn:
         """What says when a waiting job's turn comes; `board` is its pool's type."""
-        async with self._reading() as connection:
+        async with reading(self._database) as connection:
             return await read_turn(connection, job, board)
 
     KNOWN = """
     SELECT EXISTS (SELECT FROM jobs WHERE job_id = %(number)s)
             OR EXISTS (SELECT FROM events WHERE job_id = %(number)s) AS as_job,
-        EXISTS (SELECT FROM jobs WHERE run_id = %(number)s) AS as_run
+        EXISTS (SELECT FROM jobs WHERE run_id = %(number)s AND (%(sees_private)s OR NOT private)) AS as_run
     """
 
-    async def knows(self, number: int) -> tuple[bool, bool]:
-        """Whether a number is the id of a job, and whether it is that of a run."""
-        async with self._reading() as connection:
-            row = (await self._rows(connection, self.KNOWN, {"number": number}))[0]
+    async def knows(self, number: int, *, sees_private: bool) -> tuple[bool, bool]:
+        """Whether a number is the id of a job, and whether it is that of a run; runs of private jobs are not told."""
+        async with reading(self._database) as connection:
+            row = (
+                await self._rows(connection, self.KNOWN, {"number": number, "sees_private": sees_private})
+            )[0]
         return row["as_job"], row["as_run"]
 
 

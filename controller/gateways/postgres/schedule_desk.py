@@ -1,4 +1,4 @@
-"""Schedules as people see and change them: one short transaction each, with its event and the doorbell.
+"""Schedules as people change them: one short transaction each, with its event and the doorbell.
 
 These need no leadership: they are wishes that the leader's next iteration reads. A row's lock puts them and the
 firing of the same schedule into an order.
@@ -11,7 +11,6 @@ from typing import Any
 from controller.decide.occurrences import plan_after_hand
 from controller.domain.controls import By
 from controller.domain.firings import Firing
-from controller.domain.pages import Listing, Slice, Window
 from controller.domain.schedules import (
     Definition,
     Occurrence,
@@ -19,7 +18,6 @@ from controller.domain.schedules import (
     Owner,
     Planned,
     Schedule,
-    ScheduleLine,
     ScheduleSkip,
 )
 from controller.gateways.postgres.database import Connection, Database, ring
@@ -30,7 +28,6 @@ from controller.gateways.postgres.schedule_rows import (
     note_schedule,
     occurrence_of,
     planned_values,
-    readable,
     schedule_of,
 )
 from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore
@@ -39,51 +36,10 @@ Change = Callable[[Schedule], tuple[Definition, Planned | None]]
 
 
 class ScheduleDesk:
-    """What the API and the page ask and write."""
+    """What the API and the forms of the page write."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
-    LAST = f"""
-    SELECT DISTINCT ON (schedule) {OCCURRENCE_COLUMNS} FROM occurrences
-    WHERE schedule = ANY(%(names)s) ORDER BY schedule, due_at DESC
-    """
-
-    async def lines(self) -> list[ScheduleLine]:
-        """Every schedule with its newest occurrence."""
-        async with self._database.transaction() as connection:
-            found = await (await connection.execute(self.ALL)).fetchall()
-            schedules = [schedule for row in found if (schedule := readable(row)) is not None]
-            names = {"names": [schedule.name for schedule in schedules]}
-            rows = await (await connection.execute(self.LAST, names)).fetchall()
-        last = {row["schedule"]: occurrence_of(row) for row in rows}
-        return [ScheduleLine(schedule, last.get(schedule.name)) for schedule in schedules]
-
-    NEWEST = f"""
-    SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE due_at >= %(start)s AND due_at < %(end)s
-    ORDER BY created_at DESC, id DESC OFFSET %(offset)s LIMIT %(limit)s
-    """
-
-    async def occurrences(self, window: Window, part: Slice) -> Listing[Occurrence]:
-        """What became of the times of all schedules, newest first."""
-        values: dict[str, Any] = {"start": window.start, "end": window.end}
-        values |= {"offset": part.offset, "limit": part.per_page + 1}
-        async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.NEWEST, values)).fetchall()
-        return Listing.cut([occurrence_of(row) for row in rows], part.per_page)
-
-    WAITING = f"""
-    SELECT {OCCURRENCE_COLUMNS} FROM occurrences
-    WHERE status IN ('pending', 'running') OR (status = 'failed' AND due_at > %(since)s)
-    ORDER BY due_at DESC, id DESC LIMIT %(limit)s
-    """
-
-    async def waiting(self, since: datetime, limit: int) -> list[Occurrence]:
-        """What waits and runs, and what failed since then."""
-        async with self._database.transaction() as connection:
-            cursor = await connection.execute(self.WAITING, {"since": since, "limit": limit})
-            return [occurrence_of(row) for row in await cursor.fetchall()]
 
     CREATE = f"{ScheduleStore.NEW} ON CONFLICT (name) DO NOTHING RETURNING name"
 

@@ -15,7 +15,7 @@ from controller.settings import File
 from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
+from controller.web.routes import error_handlers, page_routes, site
 from tests.clocks import ManualClock
 from tests.integration.web_pages.conftest import SETTINGS, ReportedLoop
 from tests.integration.web_pages.seeding import Seed
@@ -45,7 +45,7 @@ def an_app(
         visitors=admin,
     )
     routes = [*api_routes(deps, admin, ControlStore(database)), *page_routes(deps)]
-    return Starlette(routes=routes, exception_handlers=dict(error_handlers(deps)))
+    return site(routes, error_handlers(deps))
 
 
 def a_client(app: Starlette, headers: dict[str, str] | None = None) -> httpx.AsyncClient:

@@ -1,5 +1,6 @@
 """The queue as list and page, and the one explanation that everybody gives."""
 
+import re
 from html import unescape
 from typing import Any
 
@@ -143,14 +144,14 @@ async def test_every_other_way_to_be_ignored_has_its_words(
     assert explained["next_step"]
 
 
-async def test_of_a_private_repository_a_stranger_learns_numbers_and_an_admin_words(
+async def test_of_a_private_repository_a_stranger_learns_what_is_harmless_and_an_admin_all(
     stranger: httpx.AsyncClient, admin: httpx.AsyncClient, seed: Seed
 ) -> None:
-    secret = {"until": "2026-03-01T13:00:00+00:00", "attempts": 2, "note": "of project x"}
+    secret = {"until": "2026-03-01T13:00:00+00:00", "target": "rv1", "note": "of project x"}
     await seed.job(1, private=True, skip_reason="held", skip_detail=secret)
     detail = {"labels": ["project-x"], "private": True}
     await seed.event("workflow_job.queued", job_id=9, outcome="ignored_no_label", detail=detail)
-    assert (await told(stranger, 1))["detail"] == {"until": secret["until"], "attempts": 2}
+    assert (await told(stranger, 1))["detail"] == {"until": secret["until"], "target": "rv1"}
     assert "project-x" not in str(await told(stranger, 9))
     assert (await admin.get("/api/jobs/1/explain")).json()["detail"] == secret
     assert "project-x" in (await admin.get("/api/jobs/9/explain")).text
@@ -185,7 +186,7 @@ async def test_a_job_that_was_never_delivered_is_404_with_advice(
 @pytest.mark.parametrize(
     ("status", "fields", "words"),
     [
-        ("pending", {}, "about to be made"),
+        ("pending", {"seen_at": ago(seconds=5)}, "about to be made"),
         ("pending", {"mark": "gave_up"}, "not tried again"),
         ("pending", {"skip_reason": "invented_tomorrow"}, "Invented tomorrow."),
         ("running", {"runner_name": "rise-riscv-runner-abcdefghi"}, "runs on rise-riscv-runner-abcdefghi"),
@@ -208,3 +209,46 @@ async def test_hostile_text_in_the_queue_is_shown_as_text(stranger: httpx.AsyncC
     assert "&lt;script&gt;alert(1)" in page
     assert "🦖" in page
     assert not any(live in page for live in ("<script>alert", "<img src=x", "javascript:"))
+
+
+async def test_lost_jobs_leave_the_queue_after_a_week(stranger: httpx.AsyncClient, seed: Seed) -> None:
+    await seed.job(1, "failed", created_at=ago(days=8))
+    await seed.job(2, "failed", created_at=ago(days=6))
+    await seed.job(3, "pending", created_at=ago(days=8))
+    for address in ("/queue.json", "/queue.json?status=failed,pending"):
+        jobs = (await stranger.get(address)).json()["jobs"]
+        assert [job["job_id"] for job in jobs] == [3, 2], address
+    older = (await stranger.get("/api/queue?start=-9d")).json()
+    assert [job["job_id"] for job in older] == [3, 2, 1]
+
+
+async def test_of_several_holds_the_one_that_lasts_is_shown_in_the_words_of_every_page(
+    stranger: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.board("node-1")
+    for scope, target in (("pool", "vector"), ("board", "node-1")):
+        await seed.hold(scope, target, "breaker", until=ago(hours=-1), note="shorter")
+        await seed.hold(scope, target, "drain" if scope == "board" else "pause", note="longer")
+    page = (await stranger.get("/queue")).text
+    assert "longer" in page
+    assert "shorter" not in page
+    assert (await stranger.get("/boards.json")).json()[0]["hold"]["why"] == "drain"
+    await seed.run("DELETE FROM holds WHERE why <> 'breaker'")
+    assert "held after failures until" in (await stranger.get("/queue")).text
+
+
+async def test_the_command_prints_nothing_that_a_terminal_would_obey(database_url: str, seed: Seed) -> None:
+    await seed.job(
+        1, "failed", failure_info={"reason": "not_found", "message": "\x1b[2Jgone\r\nJob 1 runs.\u202e"}
+    )
+    _, said = await command(database_url, "1")
+    assert any("gone" in line for line in said)
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", "".join(said))
+    assert not any(line.startswith("Job 1 runs.") for line in said)
+
+
+@pytest.mark.parametrize("address", ["/login?nxt=/jobs", "/api/openapi.json?page=1"])
+async def test_an_unknown_field_is_refused_here_too(stranger: httpx.AsyncClient, address: str) -> None:
+    answer = await stranger.get(address)
+    assert answer.status_code == 400
+    assert "There is no parameter" in unescape(answer.text)

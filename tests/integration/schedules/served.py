@@ -11,15 +11,23 @@ from controller.ports import Clock, Secret
 from controller.settings import File
 from controller.web.admin import Admin
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers
+from controller.web.routes import error_handlers, site
 from tests.integration.web_pages.conftest import ReportedLoop
 
 TOKEN = "tok-0c9b1a7e5d"
 
 
-def an_app(database: Database, clock: Clock, file: File, token: str | None = TOKEN) -> Starlette:
-    """The application."""
+def an_app(
+    database: Database,
+    clock: Clock,
+    file: File,
+    token: str | None = TOKEN,
+    *,
+    pages: Database | None = None,
+) -> Starlette:
+    """The application; `pages` are connections of their own for what it reads."""
     admin = Admin(Secret(token) if token else None, clock)
-    deps = PageDeps(PageStore(database), clock, ReportedLoop(), file, lambda: (b"", "text/plain"), admin)
-    routes = controller_routes(deps, admin, database, Random(1))
-    return Starlette(routes=routes, exception_handlers=dict(error_handlers(deps)))
+    reads = pages or database
+    deps = PageDeps(PageStore(reads), clock, ReportedLoop(), file, lambda: (b"", "text/plain"), admin)
+    routes = controller_routes(deps, admin, database, reads, Random(1))
+    return site(routes, error_handlers(deps))

@@ -457,3 +457,11 @@ async def test_what_is_done_by_hand_rings_the_loop(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("address", ["/api/schedules/nights?full=1", "/api/openapi.json?full=1"])
+async def test_an_unknown_field_is_refused_with_a_sentence(admin: httpx.AsyncClient, address: str) -> None:
+    await made(admin)
+    answer = await admin.get(address)
+    assert answer.status_code == 400
+    assert "There is no parameter 'full' here" in answer.json()["message"]

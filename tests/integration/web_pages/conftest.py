@@ -15,7 +15,7 @@ from controller.ports import Secret
 from controller.settings import File
 from controller.web.admin import Admin
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes
+from controller.web.routes import error_handlers, page_routes, site
 from tests.clocks import ManualClock
 from tests.integration.web_pages.seeding import Seed, ago
 
@@ -79,7 +79,7 @@ def page_app(database: Database, status: ReportedLoop, settings: dict[str, Any] 
         render_metrics=lambda: (b"switchboard_leader 1.0\n", "text/plain; version=0.0.4"),
         visitors=Admin(Secret(TOKEN), clock),
     )
-    return Starlette(routes=page_routes(deps), exception_handlers=dict(error_handlers(deps)))
+    return site(page_routes(deps), error_handlers(deps))
 
 
 @pytest.fixture

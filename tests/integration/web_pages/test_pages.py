@@ -6,7 +6,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from controller.domain.reasons import EXPLANATIONS, Reason, Skip
+from controller.domain.reasons import EXPLANATIONS, HARMLESS, Reason, Skip
 from controller.gateways.postgres.database import Database
 from controller.ports import Secret
 from tests.clocks import EPOCH as NOW
@@ -60,6 +60,7 @@ async def test_the_overview_shows_boards_queue_failures_and_leader(
         "workers_pending": 0,
         "workers_running": 1,
         "workers_failed_today": 1,
+        "workers_failed_lately": 0,
         "jobs_lost_today": 1,
         "oldest_at": "2026-03-01T11:19:00Z",
         "oldest_wait_seconds": 2460,
@@ -107,7 +108,7 @@ async def test_a_failed_worker_shows_why_with_exit_codes_log_and_events(
     await seed.worker(
         "w-1", "failed", failure_reason=reason.value, failure_info=info, completed_at=ago(hours=1)
     )
-    for address in ("/workers/w-1", "/workers", "/"):
+    for address in ("/workers/w-1", "/workers", *(() if reason in HARMLESS else ("/",))):
         page = (await browser.get(address)).text
         assert EXPLANATIONS[reason].sentence.partition("'")[0] in page
         assert "exit code <b>137</b> (OOMKilled)" in page
@@ -188,6 +189,35 @@ async def test_search_says_what_it_understands(browser: httpx.AsyncClient, text:
     answer = await browser.get("/search", params={"q": text})
     assert answer.status_code == 404
     assert "Paste a job id" in answer.text
+
+
+LONG = "1" * 5_000  # Python itself refuses to read such a number
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        f"#{LONG}",
+        f"https://github.com/o/r/actions/runs/1/job/{LONG}",
+        f"https://github.com/o/r/actions/runs/{LONG}",
+        f"https://github.com/o/r/actions/jobs/{LONG}",
+        f"https://github.com/o/r/runs/{LONG}",
+        f"https://github.com/o/r/pull/5/checks?check_run_id={LONG}",
+    ],
+)
+async def test_a_number_that_is_too_long_for_any_id_is_not_found(
+    browser: httpx.AsyncClient, text: str
+) -> None:
+    answer = await browser.get("/search", params={"q": text})
+    assert (answer.status_code, answer.headers.get("location")) in ((404, None), (303, "/history?entity=o"))
+
+
+@pytest.mark.parametrize("address", ["/jobs/{}", "/jobs/{}.json", "/jobs?run={}", "/jobs?page={}"])
+async def test_a_number_that_is_too_long_in_an_address_is_refused(
+    browser: httpx.AsyncClient, address: str
+) -> None:
+    assert (await browser.get(address.format(LONG))).status_code in (400, 404)
 
 
 @pytest.fixture

@@ -92,10 +92,11 @@ def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     part = slice_values(Window(), Slice())
-    today = {"today": ago(hours=12), "horizon": ago(days=40), "limit": 8}
+    today = {"today": ago(hours=12), "horizon": ago(days=40), "limit": 8, "harmless": ["runner_idle"]}
+    today |= {"lately": LAST - timedelta(minutes=30), "before": LAST - timedelta(hours=1)}
     job = {"job_id": 7, "runner_name": "w-7", "limit": 20}
     yield "usage", PageStore.USAGE, part
-    every = {"statuses": None, "pool": None, "node": None}
+    every = {"statuses": None, "pool": None, "node": None, "failed_since": None, "harmless": ["runner_idle"]}
     yield "workers", PageStore.WORKERS, {**part, **every}
     yield "failed workers", PageStore.WORKERS, {**part, **every, "statuses": ["failed"]}
     yield "workers of a pool", PageStore.WORKERS, {**part, **every, "pool": "p-7"}
@@ -107,6 +108,7 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "queue by reason", PageStore.QUEUE, {}
     for span in Span:
         values = {"start": span.start(LAST), "now": LAST, "seconds": int(span.bucket.total_seconds())}
+        values |= {"harmless": ["runner_idle"]}
         yield f"waits of {span.value}", page_charts.WAITS, values
         yield f"failures of {span.value}", page_charts.FAILURES, values
     day = {
@@ -126,7 +128,7 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "job", PageStore.JOB, job
     yield "workers of a job", PageStore.JOB_WORKERS, job
     yield "worker", PageStore.WORKER, {"name": "w-7"}
-    yield "known", PageStore.KNOWN, {"number": 7}
+    yield "known", PageStore.KNOWN, {"number": 7, "sees_private": False}
 
 
 async def test_no_page_scans_jobs_or_workers(full: Database) -> None:

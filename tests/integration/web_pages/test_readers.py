@@ -76,7 +76,7 @@ async def test_those_who_are_signed_in_see_private_repositories(
         assert SECRET in (await browser.get(address, headers=SIGNED_IN)).text
 
 
-@pytest.mark.parametrize("query", [f"repo=kim/{SECRET}", f"text={SECRET}"])
+@pytest.mark.parametrize("query", [f"repo=kim/{SECRET}", f"text={SECRET}", "run=31337"])
 async def test_private_repositories_cannot_be_guessed_by_filters(
     browser: httpx.AsyncClient, seed: Seed, query: str
 ) -> None:
@@ -84,6 +84,18 @@ async def test_private_repositories_cannot_be_guessed_by_filters(
     assert (await browser.get(f"/jobs.json?{query}")).json() == []
     found = (await browser.get(f"/jobs.json?{query}", headers=SIGNED_IN)).json()
     assert [job["job_id"] for job in found] == [1, 3, 2]
+
+
+async def test_the_run_of_a_private_job_is_not_found_by_its_number(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed_private(seed)
+    nothing = await browser.get("/search?q=4711")
+    assert (await browser.get("/search?q=31337")).headers["location"] == nothing.headers["location"].replace(
+        "4711", "31337"
+    )
+    found = await browser.get("/search?q=31337", headers=SIGNED_IN)
+    assert found.headers["location"] == "/history?run=31337"
 
 
 async def test_repository_label_and_text_narrow_the_history(browser: httpx.AsyncClient, seed: Seed) -> None:
