@@ -134,6 +134,7 @@ def row_of(
         raise LookupError(repo)
     app_id = ORGANIZATION_APP if account.type == "Organization" else USER_APP
     run_id = FIRST_RUN + job_id % FIRST_RUN // 2
+    running = stay.reserved_at + timedelta(seconds=START_SECONDS / 2)
     started = stay.reserved_at + timedelta(seconds=START_SECONDS)
     return {
         "job_id": job_id,
@@ -160,7 +161,7 @@ def row_of(
         "failure_info": failure_info(stay.failure, stay.board, stay.ended_at) if stay.failure else None,
         "queued_at": stay.queued_at,
         "reserved_at": stay.reserved_at,
-        "running_at": None if stay.failure else stay.reserved_at + timedelta(seconds=START_SECONDS / 2),
+        "running_at": None if stay.failure is Reason.POD_STUCK_PENDING else running,
         "online_at": None if stay.failure else started,
         "started_at": started,
         "ended_at": stay.ended_at,

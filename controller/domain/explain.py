@@ -41,7 +41,7 @@ ABOUT_TO_START = (
 )
 UNJUDGED_AFTER = timedelta(seconds=60)  # iterations come every few seconds
 UNJUDGED = (
-    "No iteration of the controller has looked at it yet, so no runner is being made.",
+    "No runner has been made for it, and no reason why is stored: the controller is behind, or stands still.",
     "Operators: `/ready` shows the last error, and `switchboard doctor` checks what an iteration needs.",
 )
 LOSSES = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, JobFailure)}

@@ -12,11 +12,16 @@ from itertools import groupby
 
 from controller.domain.charts import BoardDay, Charts, Span
 from controller.domain.durations import show_duration
+from controller.domain.reasons import HARMLESS, Reason
 from controller.web.reader import PageDeps
 
 HEIGHT = 100
 TONES = 8  # colours in the style sheet
 FAULTS = (4, 2, 3, 5, 0, 1, 6, 7)  # the same colours, the alarming ones first
+FAULT_TONES = {  # a reason keeps its colour, whichever others there are
+    reason.value: FAULTS[place % TONES]
+    for place, reason in enumerate(reason for reason in Reason if reason not in HARMLESS)
+}
 COUNTS = (1, 2, 4, 6, 10, 20, 30, 40, 60, 100)
 SPANS = (10, 30, 60, 120, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 21600, 43200, 86400)
 KEPT_FOR = {
@@ -108,9 +113,7 @@ def draw_charts(charts: Charts, pools: Sequence[str]) -> list[Chart]:
     }
     reasons = sorted({point.reason for point in charts.failures})
     failed = {
-        reason.replace("_", " "): spread(
-            charts, ((p.bucket, p.workers) for p in charts.failures if p.reason == reason)
-        )
+        reason: spread(charts, ((p.bucket, p.workers) for p in charts.failures if p.reason == reason))
         for reason in reasons
     }
     return [
@@ -180,7 +183,7 @@ def _lines(
     highest = max((value for values in named.values() for value in values if value is not None), default=None)
     now = ", ".join(f"{one.name} {one.last}" for one in series)
     summary = (
-        f"{title}, last {charts.span.value}: now {now}; highest {say(highest)}."
+        f"{title}, last {charts.span.value}: in the last {_bucket(charts)} {now}; highest {say(highest)}."
         if highest is not None
         else ""
     )
@@ -190,7 +193,16 @@ def _lines(
         else "Nothing was measured in this time yet; the first point comes within minutes."
     )
     return _chart(
-        charts, key, title, False, say(top), series, _tips(named, say, "not measured"), summary, empty
+        charts,
+        key,
+        title,
+        False,
+        say(top),
+        series,
+        _tips(named, say, "not measured"),
+        summary,
+        empty,
+        f"mean of the last {_bucket(charts)}",
     )
 
 
@@ -219,8 +231,9 @@ def _waits(charts: Charts, pools: Sequence[str]) -> Chart:
         for place in range(charts.span.buckets)
     )
     now = "; ".join(f"{pool} {_wait_said(_last(half[pool]), _last(most[pool])) or '–'}" for pool in pools)
-    title, note = "Wait until start", "median; dashed: 95 % waited less"
-    summary = f"{title}, last {charts.span.value}; median now: {now}."
+    title = "Wait until start"
+    note = f"median of the last {_bucket(charts)}; dashed: 95 % waited less"
+    summary = f"{title}, last {charts.span.value}; {note}: {now}."
     empty = "" if charts.waits else "No job started in this time."
     return _chart(charts, "waits", title, False, _time(top), tuple(series), tips, summary, empty, note)
 
@@ -234,7 +247,7 @@ def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> 
     top = ceiling(totals, COUNTS)
     below = [0.0] * charts.span.buckets
     series = []
-    for tone, (name, values) in enumerate(named.items()):
+    for name, values in named.items():
         path = []
         for place, value in enumerate(values):
             if value:
@@ -243,7 +256,11 @@ def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> 
                 below[place] += value
         series.append(
             Series(
-                name, FAULTS[tone % TONES], "".join(path), _count(sum(value or 0 for value in values)), values
+                name.replace("_", " "),
+                FAULT_TONES.get(name, FAULTS[-1]),
+                "".join(path),
+                _count(sum(value or 0 for value in values)),
+                values,
             )
         )
     total = _count(sum(totals))
@@ -257,7 +274,7 @@ def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> 
         True,
         _count(top),
         tuple(series),
-        _tips(named, _count, "no failure"),
+        _tips({one.name: one.values for one in series}, _count, "no failure"),
         summary,
         empty,
     )
@@ -304,6 +321,11 @@ def _tips(named: Mapping[str, Values], say: Callable[[float], str], nothing: str
         or nothing
         for column in columns
     )
+
+
+def _bucket(charts: Charts) -> str:
+    """How long a point of a chart is a mean of."""
+    return show_duration(charts.span.bucket)
 
 
 def _last(values: Values) -> float | None:

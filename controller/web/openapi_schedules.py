@@ -36,7 +36,9 @@ COMMON = (400, 401, 403, 408, 413, 500, 503)
 def with_schedules(document: Json) -> Json:
     """The document with the addresses of schedules and occurrences."""
     known = document["components"]
-    components = {**known, "schemas": {**known["schemas"], **_schemas()}}
+    queue = known["schemas"]["Queue"]
+    queue = {**queue, "properties": {**queue["properties"], "occurrences": array_of("Occurrence")}}
+    components = {**known, "schemas": {**known["schemas"], "Queue": queue, **_schemas()}}
     return {**document, "paths": {**document["paths"], **_paths()}, "components": components}
 
 
@@ -152,6 +154,7 @@ def _schemas() -> Json:
         next_times={"type": "array", "items": _object(at=WHEN, local=TEXT)},
         last_occurrence={"anyOf": [ref("Occurrence"), {"type": "null"}]},
     )
+    schedule["properties"] |= {name: body[name] for name in ("catchUpCap", "quietHours")}  # if they are set
     required = ["name", "type", "spec", "action"]
     written = {**body, "note": note}
     acts = {"action": {"enum": ["enable", "disable", "delete"]}, "note": note}

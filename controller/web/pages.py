@@ -85,7 +85,7 @@ class Pages:
             "counts": _counts(seen, now),
             "reasons": queue_by_reason(seen.queue),
             "boards": boards,
-            "holds": [show_hold(hold) for hold in seen.holds],
+            "holds": [show_hold(hold, sees_private=sees) for hold in seen.holds],
             "waiting": [show_job(job, now, sees_private=sees) for job in seen.waiting],
             "failures": [show_worker(row, now, sees_private=sees) for row in seen.failures],
         }
@@ -203,7 +203,7 @@ class Pages:
             "queue": await self._turn(story.job) if story.job else None,
             "explanation": show_explained(explain(job_id, story, now, full=not hidden)),
             "workers": workers,
-            "events": [show_event(event, hidden=hidden) for event in story.events],
+            "events": [show_event(event, hidden=hidden, sees_private=sees) for event in story.events],
         }
         context: dict[str, Any] = {**data, "stages": [], "parts": [], "pools": self._pools()}
         if job is not None:
@@ -241,7 +241,9 @@ class Pages:
         data = {
             "worker": worker,
             "job": show_job(story.job, now, sees_private=sees) if story.job else None,
-            "events": [show_event(event, hidden=worker["hidden"]) for event in story.events],
+            "events": [
+                show_event(event, hidden=worker["hidden"], sees_private=sees) for event in story.events
+            ],
         }
         return View("worker.html", name, data, {**data, "stages": worker_stages(worker)})
 

@@ -43,14 +43,19 @@ class Queue:
         """Jobs, pools and owners, and whatever else is queued."""
         now = self._deps.clock.now()
         rows, links = await self._jobs(request, now)
+        sees = self._deps.visitors.reader(request) is not None
         holds = await self._deps.store.holds(now)
         others = {name: await read(request) for name, read in self._others.items()}
-        data: dict[str, Any] = {"jobs": rows, "holds": [show_hold(hold) for hold in holds], **others}
+        data: dict[str, Any] = {
+            "jobs": rows,
+            "holds": [show_hold(hold, sees_private=sees) for hold in holds],
+            **others,
+        }
         context = {
             **data,
             "sections": [(name, list(found)) for name, found in groupby(rows, lambda row: row["status"])],
-            "pools": self._pools(holds),
-            "owners": _owners(rows, holds),
+            "pools": self._pools(holds, sees),
+            "owners": _owners(rows, holds, sees),
             "others": sorted(others),
             "part": read_slice(request.query_params),
             "statuses": [status.value for status in IN_THE_QUEUE],
@@ -85,23 +90,23 @@ class Queue:
         full, now = self._deps.visitors.reader(request) is not None, self._deps.clock.now()
         return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, now, full=full)))
 
-    def _pools(self, holds: tuple[HoldRow, ...]) -> list[Shown]:
+    def _pools(self, holds: tuple[HoldRow, ...], sees: bool) -> list[Shown]:
         return [
-            {"name": pool.name, "hold": _hold_on(holds, "pool", pool.name)}
+            {"name": pool.name, "hold": _hold_on(holds, "pool", pool.name, sees)}
             for pool in self._deps.settings.pools
         ]
 
 
-def _owners(rows: list[Shown], holds: tuple[HoldRow, ...]) -> list[Shown]:
+def _owners(rows: list[Shown], holds: tuple[HoldRow, ...], sees: bool) -> list[Shown]:
     """Who has jobs in the queue or is held."""
     names = {row["entity_name"].lower(): row["entity_name"] for row in rows}
     held = {hold.target: hold.target for hold in holds if hold.scope == "entity"}
     return [
-        {"name": name, "hold": _hold_on(holds, "entity", key)}
+        {"name": name, "hold": _hold_on(holds, "entity", key, sees)}
         for key, name in sorted({**held, **names}.items())
     ]
 
 
-def _hold_on(holds: tuple[HoldRow, ...], scope: str, target: str) -> Shown | None:
+def _hold_on(holds: tuple[HoldRow, ...], scope: str, target: str, sees: bool) -> Shown | None:
     hold = longest(hold for hold in holds if hold.scope == scope and hold.target == target)
-    return show_hold(hold) if hold else None
+    return show_hold(hold, sees_private=sees) if hold else None

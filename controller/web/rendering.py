@@ -24,7 +24,7 @@ from controller.web.alarms import Alarm
 from controller.web.query import link_header
 from controller.web.reader import PageDeps
 from controller.web.shown import REASONS, Shown
-from controller.web.wording import HOLDS, in_figures, plural
+from controller.web.wording import HOLDS, in_figures, noted, plural
 
 HERE = Path(__file__).parent
 SECURITY_HEADERS = {
@@ -82,6 +82,7 @@ class Renderer:
             "value": _value,
             "figures": lambda reason: in_figures(reason["reason"], reason["detail"]),
             "plural": plural,
+            "noted": noted,
             "seconds": lambda took: round(took.total_seconds()),
             "explained": _explained,
             "took": _took,

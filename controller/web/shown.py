@@ -212,7 +212,7 @@ def show_board(
         "heartbeat_at": row.heartbeat_at,
         "updated_at": row.updated_at,
         "silent": now - row.heartbeat_at > SILENT_AFTER,
-        "hold": show_hold(hold) if hold else None,
+        "hold": show_hold(hold, sees_private=sees_private) if hold else None,
     }
 
 
@@ -221,19 +221,20 @@ def longest(holds: Iterable[HoldRow]) -> HoldRow | None:
     return max(holds, key=lambda hold: hold.until or FOR_EVER, default=None)
 
 
-def show_hold(hold: HoldRow) -> Shown:
-    """A hold, without who set it."""
+def show_hold(hold: HoldRow, *, sees_private: bool = False) -> Shown:
+    """A hold; who set it is told to those who are signed in."""
     return {
         "scope": hold.scope,
         "target": hold.target,
         "why": hold.why,
         "until": hold.until,
         "note": hold.note,
+        "who": hold.who if sees_private else None,
     }
 
 
-def show_event(event: EventRow, *, hidden: bool) -> Shown:
-    """An event; of private repositories without what it says."""
+def show_event(event: EventRow, *, hidden: bool, sees_private: bool = False) -> Shown:
+    """An event; of private repositories without what it says, and who did it for those who are signed in."""
     return {
         "at": event.at,
         "source": event.source,
@@ -241,6 +242,7 @@ def show_event(event: EventRow, *, hidden: bool) -> Shown:
         "outcome": event.outcome,
         "job_id": event.job_id,
         "worker": event.worker,
+        "who": event.who if sees_private else None,
         "detail": {} if hidden else event.detail,
     }
 

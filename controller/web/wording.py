@@ -1,11 +1,13 @@
 """The figures behind a stored reason, in words. The sentences themselves stand in `domain.reasons`."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from controller.domain.reasons import EXPLANATIONS, Reason, Skip
 
 Detail = Mapping[str, Any]
+REASON_NAMES = re.compile(rf"\b({'|'.join(Reason)})\b")
 
 STAGES = {
     "reserved": "reserved",
@@ -28,6 +30,11 @@ def in_figures(reason: str, detail: Detail) -> str:
     """One short sentence of what was counted when the decision was stored; empty if nothing was."""
     say = WORDS.get(reason)
     return say(detail) if say is not None and isinstance(detail, Mapping) else ""
+
+
+def noted(note: object) -> str:
+    """A note, with the names of reasons in it as words: the breaker writes which one it was."""
+    return REASON_NAMES.sub(lambda found: found[0].replace("_", " "), str(note))
 
 
 def plural(number: object, word: str) -> str:
@@ -68,7 +75,7 @@ def _hold(detail: Detail) -> str:
     if not detail.get("target"):
         return ""
     why = HOLDS.get(str(detail.get("why")), str(detail.get("why") or "held"))
-    note = f": {detail['note']}" if detail.get("note") else ""
+    note = f": {noted(detail['note'])}" if detail.get("note") else ""
     return f"{str(detail.get('scope') or '').capitalize()} {detail['target']} is {why}{note}."
 
 

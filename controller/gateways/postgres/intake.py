@@ -344,7 +344,7 @@ class Intake:
                         "installation_id": notice.installation_id,
                     },
                     {
-                        **ending_of(notice, as_text=True),
+                        **_ended(notice),
                         "repo": notice.repo,
                         "private": notice.private,
                         "run_id": notice.run_id,
@@ -363,6 +363,12 @@ class Intake:
                 return (f"{notice.event}.{notice.action}"[:200], {}, {})
             case _:
                 return (delivery.event[:100], {}, {})
+
+
+def _ended(notice: JobNotice) -> dict[str, Any]:
+    """What an event tells of a start or an end; GitHub gives jobs that are only queued a start too."""
+    told = ending_of(notice, as_text=True)
+    return {**told, "started_at": None} if notice.action == "queued" else told
 
 
 ENDING_FIELDS = ("conclusion", "runner_name", "started_at", "completed_at")

@@ -1,21 +1,21 @@
 """The API over a real database, asked through its ASGI application by a stranger, by a program and by a browser."""
 
 from collections.abc import AsyncIterator, Callable
+from random import Random
 from typing import Any
 
 import httpx
 import pytest
 from starlette.applications import Starlette
 
-from controller.gateways.postgres.controls import ControlStore
+from controller.app.serving import controller_routes
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
 from controller.ports import Secret
 from controller.settings import File
 from controller.web.admin import Admin
-from controller.web.api import api_routes
 from controller.web.reader import PageDeps
-from controller.web.routes import error_handlers, page_routes, site
+from controller.web.routes import error_handlers, site
 from tests.clocks import ManualClock
 from tests.integration.web_pages.conftest import SETTINGS, ReportedLoop
 from tests.integration.web_pages.seeding import Seed
@@ -44,7 +44,7 @@ def an_app(
         render_metrics=lambda: (b"switchboard_leader 1.0\n", "text/plain; version=0.0.4"),
         visitors=admin,
     )
-    routes = [*api_routes(deps, admin, ControlStore(database)), *page_routes(deps)]
+    routes = controller_routes(deps, admin, database, database, Random(1))
     return site(routes, error_handlers(deps))
 
 

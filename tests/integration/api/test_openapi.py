@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from controller.web.openapi import document
+from controller.web.openapi_schedules import with_schedules
 from tests.clocks import ManualClock
 from tests.integration.api.conftest import BEARER, an_app
 from tests.integration.web_pages.seeding import Seed, ago
@@ -27,7 +28,7 @@ from tests.serving import serving
 
 EXAMPLES = 15
 KNOWN = [
-    {"job_id": job_id, "name": name}
+    {"job_id": job_id, "name": name, "number": job_id}
     for job_id, name in enumerate(
         ("vector", "node-1", "example-org", "rise-riscv-runner-bbbbbbbbb", "scw-em-rv1"), start=1
     )
@@ -48,13 +49,30 @@ async def fill(seed: Seed) -> None:
     await seed.job(5, mark="gave_up", attempts=3, skip_reason="gave_up", name="<b>ü</b>")
     await seed.worker("rise-riscv-runner-aaaaaaaaa", node="node-1")
     await seed.worker(
-        "rise-riscv-runner-bbbbbbbbb", "failed", failure_reason="pod_failed", completed_at=ago()
+        "rise-riscv-runner-bbbbbbbbb",
+        "failed",
+        failure_reason="pod_failed",
+        failure_info={"containers": [{"name": "runner", "exit_code": 1}], "events": [{"reason": "Failed"}]},
+        completed_at=ago(),
     )
     await seed.board("node-1", worker="rise-riscv-runner-aaaaaaaaa")
     await seed.board("node-2", "not_ready", board=None)
     await seed.hold("pool", "vector", note="mending")
     await seed.hold("board", "node-2", "breaker", until=ago(hours=-1))
     await seed.event("workflow_job.queued", job_id=9, outcome="ignored_no_label", detail={"private": False})
+    await seed.run("""
+        INSERT INTO schedules (name, owner, enabled, type, spec, action, arguments, catch_up, catch_up_cap, quiet_hours,
+            next_due_at, next_run_at, created_at, updated_at)
+        SELECT name, 'api', true, 'cron', '0 8 * * *', 'pause', '{"pool": "vector", "for": 60}', 'run_all_capped', 2,
+            '{"from": "22:00", "to": "06:00", "timezone": "UTC"}', at, at, at, at
+        FROM unnest(ARRAY['vector', 'nights']) name, (SELECT timestamptz '2026-03-02 08:00Z' AS at) times
+    """)
+    await seed.run("""
+        INSERT INTO occurrences (schedule, due_at, action, status, reason, created_at, error)
+        SELECT 'nights', at - n * interval '1 day', 'pause', status, 'disabled', at, 'no'
+        FROM unnest(ARRAY['pending', 'failed', 'skipped']) WITH ORDINALITY AS each (status, n),
+            (SELECT timestamptz '2026-03-01 08:00Z' AS at) times
+    """)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +103,8 @@ def server(databases: Databases) -> Iterator[Server]:
 
 # Rules between fields (start before end, `until` in the future) are told in words: a schema cannot say them.
 BEYOND_A_SCHEMA = [schemathesis.checks.positive_data_acceptance]
-SCHEMA = schemathesis.openapi.from_dict(document())
+DOCUMENT = with_schedules(document())
+SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
 OPERATIONS = [found.ok() for found in SCHEMA.get_all_operations() if isinstance(found, Ok)]
 
 
@@ -120,6 +139,55 @@ def test_no_answer_is_undescribed(server: Server, operation: Any, mode: Generati
     asked()
 
 
+def closed(schema: Any) -> Any:
+    """The same schema, taking no property that it does not name."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: closed(part) for name, part in schema.items()}
+    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+ANSWERS = {
+    "/overview.json": None,
+    "/usage.json": None,
+    "/jobs.json": None,
+    "/workers.json": None,
+    "/boards.json": None,
+    "/queue.json": None,
+    "/api/queue": None,
+    "/jobs/{job_id}.json": (1, 2, 3, 4, 9),
+    "/workers/{name}.json": ("rise-riscv-runner-aaaaaaaaa", "rise-riscv-runner-bbbbbbbbb"),
+    "/api/jobs/{job_id}/explain": (1, 2, 3, 4, 9),
+    "/schedules.json": None,
+    "/api/schedules": None,
+    "/api/schedules/{name}": ("nights",),
+}
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+@pytest.mark.parametrize("headers", [{}, BEARER], ids=["stranger", "admin"])
+async def test_no_answer_has_a_field_that_is_not_described(
+    stranger: httpx.AsyncClient, seed: Seed, path: str, headers: dict[str, str]
+) -> None:
+    await fill(seed)
+    said = DOCUMENT["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = closed({**said, "components": DOCUMENT["components"]})
+    for known in ANSWERS[path] or (None,):
+        answer = await stranger.get(path.format(job_id=known, name=known), headers=headers)
+        assert answer.status_code == 200
+        assert answer.json()
+        jsonschema.validate(answer.json(), schema)
+
+
+def test_every_read_is_held_to_its_description() -> None:
+    reads = {path for path, operations in DOCUMENT["paths"].items() if "get" in operations}
+    assert reads - {"/api/openapi.json", "/history.json"} == ANSWERS.keys()
+
+
 def json_routes(app: Starlette) -> set[tuple[str, str]]:
     """Every address of the application that answers with JSON, by method."""
     found = set()
@@ -134,7 +202,7 @@ def json_routes(app: Starlette) -> set[tuple[str, str]]:
 async def test_every_json_address_is_described_and_nothing_else(app: Starlette) -> None:
     described = {
         (path, method.upper())
-        for path, operations in document()["paths"].items()
+        for path, operations in DOCUMENT["paths"].items()
         for method in operations
         if method != "parameters"
     }
@@ -143,7 +211,7 @@ async def test_every_json_address_is_described_and_nothing_else(app: Starlette) 
 
 async def test_the_document_is_served_and_every_name_in_it_resolves(stranger: httpx.AsyncClient) -> None:
     served = (await stranger.get("/api/openapi.json")).json()
-    assert served == document()
+    assert served == DOCUMENT
     assert served["openapi"].startswith("3.1")
     names = set(re.findall(r"#/components/schemas/(\w+)", str(served)))
     assert names <= served["components"]["schemas"].keys()
@@ -152,7 +220,7 @@ async def test_the_document_is_served_and_every_name_in_it_resolves(stranger: ht
 
 
 async def test_every_write_is_marked_as_needing_the_token() -> None:
-    for path, operations in document()["paths"].items():
+    for path, operations in DOCUMENT["paths"].items():
         for method, operation in operations.items():
             if method in ("post", "patch", "delete"):
                 assert operation["security"] == [{"admin": []}], (path, method)

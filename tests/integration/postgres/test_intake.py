@@ -122,6 +122,7 @@ async def test_a_job_with_labels_that_no_pool_serves_is_ignored_but_remembered_w
     (event,) = await rows(database, "SELECT detail FROM events")
     assert event["detail"]["nearest"] == list(LABELS)
     assert event["detail"]["labels"] == ["gpu", "ubuntu-24.04-riscv"]
+    assert (event["detail"]["started_at"] is None) is (action == "queued")  # GitHub names a start even then
 
 
 async def test_a_job_whose_pool_was_removed_meanwhile_is_still_bound_and_completed(

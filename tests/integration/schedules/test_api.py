@@ -465,3 +465,28 @@ async def test_an_unknown_field_is_refused_with_a_sentence(admin: httpx.AsyncCli
     answer = await admin.get(address)
     assert answer.status_code == 400
     assert "There is no parameter 'full' here" in answer.json()["message"]
+
+
+async def test_hostile_text_in_schedules_is_shown_as_text(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin)
+    await admin.post("/api/schedules/nights/run")
+    hostile = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> {{ 7*7 }}"
+    async with database.transaction() as connection:
+        await connection.execute(
+            "UPDATE schedules SET last_error = %(text)s, spec = %(text)s, type = %(text)s,"
+            " arguments = jsonb_build_object('pool', %(text)s::text, %(text)s::text, %(text)s::text)",
+            {"text": hostile},
+        )
+        await connection.execute(
+            "UPDATE occurrences SET error = %(text)s, result = %(text)s, reason = %(text)s, status = 'failed'",
+            {"text": hostile},
+        )
+    for client in (admin, stranger):
+        for address in ("/schedules", "/queue"):
+            page = (await client.get(address)).text
+            assert "&lt;script&gt;alert(1)" in page
+            assert "<script>alert" not in page
+            assert "<img src=x" not in page
+            assert "{{ 7*7 }}" in page

@@ -234,3 +234,30 @@ async def test_without_a_database_pages_say_so_and_probes_go_on(lost: httpx.Asyn
     assert (await lost.get("/jobs.json")).json()["error"] == "The database does not answer"
     assert (await lost.get("/health")).status_code == 200
     assert (await lost.get("/ready")).status_code == 200
+
+
+async def test_what_to_do_is_said_once_for_all_jobs_of_a_reason(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    for job_id in (1, 2, 3):
+        await seed.job(job_id, skip_reason="not_picked_up", skip_detail={"workers": [f"w-{job_id}"]})
+    for page in ("/", "/jobs"):
+        text = (await browser.get(page)).text
+        assert text.count("check that the runner group on GitHub serves this repository") == 1
+        assert all(f"Idle: w-{job_id}." in text for job_id in (1, 2, 3))
+    assert "check that the runner group" in (await browser.get("/jobs/1")).text
+
+
+async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncClient, seed: Seed) -> None:
+    note = "the last 3 workers on it failed: pod_failed"
+    await seed.hold("board", "node-1", "breaker", note=note, until=NOW + timedelta(minutes=3))
+    held = {"scope": "pool", "target": "vector", "why": "breaker", "note": note}
+    await seed.job(1, skip_reason="held", skip_detail=held)
+    for page in ("/", "/jobs/1"):
+        text = (await browser.get(page)).text
+        assert "failed: pod failed" in text
+        assert "pod_failed" not in text
+
+
+async def test_the_days_of_a_filter_are_said_to_be_utc(browser: httpx.AsyncClient) -> None:
+    assert "From (UTC)" in (await browser.get("/workers")).text

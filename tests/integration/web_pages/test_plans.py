@@ -1,5 +1,6 @@
 """With many finished jobs and workers every page reads along an index; a plan that scans the table fails here."""
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,26 +14,48 @@ from controller.gateways.postgres import job_history, page_charts, page_turns
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import section_values
 from controller.gateways.postgres.pages import PageStore, slice_values
+from controller.gateways.postgres.schedule_reads import ScheduleReads
 from tests.integration.web_pages.seeding import Seed, ago
 
-LAST = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=200_000 * 20)  # when the newest job was queued
-MANY_JOBS = """
+# The sizes of a large installation take minutes: SWITCHBOARD_LARGE=1 asks for them.
+JOBS, WORKERS = (1_000_000, 200_000) if os.environ.get("SWITCHBOARD_LARGE") else (200_000, 50_000)
+EVENTS, OCCURRENCES = JOBS // 2, WORKERS
+JOB_EVERY, WORKER_EVERY = 4_000_000 // JOBS, 4_000_000 // WORKERS  # seconds: all of it within 46 days
+LAST = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(
+    seconds=JOBS * JOB_EVERY
+)  # when the newest job was queued
+pytestmark = pytest.mark.timeout(900 if os.environ.get("SWITCHBOARD_LARGE") else 300)
+MANY_JOBS = f"""
 INSERT INTO jobs (job_id, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, run_id, status,
     pool, runner_name, heard_at, poll_at, created_at, seen_at, started_at, completed_at, updated_at)
 SELECT n, n % 50, 'org-' || n % 50, 'Organization', 'org/Repo-' || n % 500, '1', 1,
     CASE WHEN n % 5000 = 0 THEN ARRAY['rare', 'ubuntu-24.04-riscv'] ELSE ARRAY['ubuntu-24.04-riscv'] END, n / 3,
     CASE WHEN n % 20000 = 0 THEN 'pending' WHEN n % 20000 = 1 THEN 'running' WHEN n % 100 = 2 THEN 'failed'
          ELSE 'completed' END, 'p', 'w-' || n, t, t, t, t, t, t, t
-FROM generate_series(1, 200000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '20 s' AS t) at
+FROM generate_series(1, {JOBS}) n,
+    LATERAL (SELECT timestamptz '2026-01-01' + n * interval '{JOB_EVERY} s' AS t) at
 """
-MANY_WORKERS = """
+MANY_EVENTS = f"""
+INSERT INTO events (at, source, kind, job_id, worker)
+SELECT timestamptz '2026-01-01' + n * interval '1 s', 'webhook', 'k', n % {JOBS // 20}, 'w-' || n % {WORKERS // 20}
+FROM generate_series(1, {EVENTS}) n
+"""
+MANY_OCCURRENCES = f"""
+INSERT INTO occurrences (schedule, due_at, action, status, created_at)
+SELECT 's-' || n % 20, t, 'pause',
+    CASE WHEN n % 10000 = 0 THEN 'pending' WHEN n % 50 = 1 THEN 'failed' ELSE 'completed' END, t
+FROM generate_series(1, {OCCURRENCES}) n,
+    LATERAL (SELECT timestamptz '2026-01-01' + n * interval '{WORKER_EVERY} s' AS t) at
+"""
+MANY_WORKERS = f"""
 INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image, made_for,
     node, status, created_at, pod_at, pod_ended_at, completed_at, updated_at)
-SELECT 'w-' || n, n % 50, 'org', 'Organization', '1', 1, '{ubuntu-24.04-riscv}', 'p-' || n % 10, 'i', n,
+SELECT 'w-' || n, n % 50, 'org', 'Organization', '1', 1, '{{ubuntu-24.04-riscv}}', 'p-' || n % 10, 'i', n,
     'node-' || n % 100,
     CASE WHEN n % 10000 = 0 THEN 'running' WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END, t, t,
     CASE WHEN n % 10000 <> 0 THEN t + interval '10 min' END, t, t
-FROM generate_series(1, 50000) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '80 s' AS t) at
+FROM generate_series(1, {WORKERS}) n,
+    LATERAL (SELECT timestamptz '2026-01-01' + n * interval '{WORKER_EVERY} s' AS t) at
 """
 
 
@@ -53,12 +76,11 @@ async def scans(connection: Connection, query: str, values: dict[str, Any]) -> s
 @pytest.fixture
 async def full(database: Database, seed: Seed) -> Database:
     """A database with many finished jobs and workers, analysed."""
-    await seed.run(MANY_JOBS)
-    await seed.run(MANY_WORKERS)
+    for rows in (MANY_JOBS, MANY_WORKERS, MANY_EVENTS, MANY_OCCURRENCES):
+        await seed.run(rows)
     connection = await database.connect()
     async with connection:
-        await connection.execute("VACUUM (ANALYZE) jobs")
-        await connection.execute("VACUUM (ANALYZE) workers")
+        await connection.execute("VACUUM (ANALYZE) jobs, workers, events, occurrences")
     return database
 
 
@@ -87,6 +109,7 @@ def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
         oldest = status is JobStatus.PENDING
         query = job_history.OLDEST_WITH_TEXT if oldest else job_history.NEWEST_WITH_TEXT
         yield f"text, {status.value}", query, values
+        yield f"count of text, {status.value}", job_history.COUNT_WITH_TEXT, {**values, "offset": 900}
     yield "entities", job_history.ENTITIES_NAMED, {"name": "org-7"}
 
 
@@ -101,6 +124,16 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "failed workers", PageStore.WORKERS, {**part, **every, "statuses": ["failed"]}
     yield "workers of a pool", PageStore.WORKERS, {**part, **every, "pool": "p-7"}
     yield "workers of a board", PageStore.WORKERS, {**part, **every, "node": "node-7"}
+    failed = {**part, **every, "statuses": ["failed"]}
+    yield "failed workers of a board", PageStore.WORKERS, {**failed, "node": "node-7"}
+    yield "failed workers of no board", PageStore.WORKERS, {**failed, "node": "none"}
+    yield (
+        "workers that failed today",
+        PageStore.WORKERS,
+        {**part, **every, "failed_since": LAST - timedelta(hours=9)},
+    )
+    yield "events of a job", PageStore.JOB_EVENTS, {"job_id": 7, "limit": 200}
+    yield "events of a worker", PageStore.WORKER_EVENTS, {"name": "w-7", "limit": 200}
     yield "last page of workers", PageStore.WORKERS, {**part, **every, "offset": 49_900}
     turn = {"created_at": LAST, "job_id": 7, "pool": "p-7", "board": "b", "limit": 100}
     yield "queue of a pool", page_turns.QUEUE, turn
@@ -131,13 +164,23 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "known", PageStore.KNOWN, {"number": 7, "sees_private": False}
 
 
+def schedule_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    whole = {**slice_values(Window(), Slice()), "ahead": timedelta(days=1)}
+    week = {**whole, "start": LAST - timedelta(days=7)}
+    yield "newest occurrence of each schedule", ScheduleReads.LAST, {"names": [f"s-{n}" for n in range(20)]}
+    yield "occurrences", ScheduleReads.NEWEST, whole
+    yield "a week's occurrences", ScheduleReads.NEWEST, week
+    yield "last page of occurrences", ScheduleReads.NEWEST, {**whole, "offset": OCCURRENCES - 100}
+    yield "waiting occurrences", ScheduleReads.WAITING, {"since": LAST - timedelta(days=7), "limit": 50}
+
+
 async def test_no_page_scans_jobs_or_workers(full: Database) -> None:
     async with full.transaction() as connection:
-        for name, query, values in (*history_statements(), *other_statements()):
+        for name, query, values in (*history_statements(), *other_statements(), *schedule_statements()):
             read = await scans(connection, query, values)
             assert read, name
-            assert ("Seq Scan", "jobs") not in read, name
-            assert ("Seq Scan", "workers") not in read, name
+            for table in ("jobs", "workers", "events", "occurrences"):
+                assert ("Seq Scan", table) not in read, name
 
 
 async def test_the_deepest_page_skips_along_the_index_alone(full: Database) -> None:

@@ -124,3 +124,28 @@ async def test_workers_are_found_by_pool_and_board(browser: httpx.AsyncClient, s
     for query, found in (("pool=vector", ["w-2"]), ("node=n-1", ["w-1"]), ("node=n-1&pool=vector", [])):
         rows = (await browser.get(f"/workers.json?{query}")).json()
         assert [worker["name"] for worker in rows] == found
+
+
+async def test_who_did_something_is_told_to_those_who_are_signed_in(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, skip_reason="cancelled", mark="cancelled")
+    await seed.event("job.cancelled", source="admin", job_id=1, who="Anna")
+    await seed.hold("pool", "vector", who="Berta")
+    await seed.hold("board", "node-1", "drain", who="Berta")
+    await seed.board("node-1")
+    for address, who in (("/jobs/1", "Anna"), ("/", "Berta"), ("/boards", "Berta")):
+        twin = "/overview.json" if address == "/" else f"{address}.json"
+        for asked in (address, twin):
+            assert who not in (await browser.get(asked)).text
+            assert who in (await browser.get(asked, headers=SIGNED_IN)).text
+
+
+async def test_a_private_job_says_why_it_has_no_name_and_how_to_see_it(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed_private(seed)
+    page = (await browser.get("/jobs/1")).text
+    assert "Its repository is private" in page
+    assert '<a class="inline" href="/login?next=/jobs/1" rel="nofollow">sign in</a>' in page
+    assert "Its repository is private" not in (await browser.get("/jobs/1", headers=SIGNED_IN)).text

@@ -45,11 +45,26 @@ def test_four_charts_say_in_words_what_they_show() -> None:
     ]
     assert charts[1].tips[-2:] == ("no job started", "fast 12s, 95 % within 50s")
     assert charts[1].summary.startswith(
-        "Wait until start, last 24h; median now: fast 12s, 95 % within 50s; gone"
+        "Wait until start, last 24h; median of the last 15m; dashed: 95 % waited less: fast 12s, 95 % within 50s; gone"
     )
     assert charts[2].tips[-1] == "fast 50 %"
     assert charts[3].tips[-2:] == ("no failure", "pod failed 2 · pod missing 1")
     assert charts[3].top == "4"
+    assert charts[0].note == "mean of the last 15m"
+    assert all("now" not in chart.summary for chart in charts)
+
+
+def test_a_reason_keeps_its_colour_whichever_others_there_are() -> None:
+    def tones(*reasons: str) -> dict[str, int]:
+        failures = tuple(FailurePoint(95, reason, 1) for reason in reasons)
+        chart = draw_charts(Charts(Span.DAY, Span.DAY.start(NOW), failures=failures), [])[3]
+        return {one.name: one.tone for one in chart.series}
+
+    both = tones("node_unreachable", "pod_failed")
+    assert len(set(both.values())) == 2
+    assert tones("pod_failed")["pod failed"] == both["pod failed"]
+    assert tones("pod_failed", "pod_missing", "no_job_ran")["pod failed"] == both["pod failed"]
+    assert tones("something_newer")
 
 
 def test_empty_charts_say_so() -> None:
