@@ -64,7 +64,7 @@ kind-down: ## take it down
 simulate: setup ## a day of a fleet with faults at every boundary, for SEEDS=1,2,3 and HOURS=24
 	SIMULATION_SEEDS=$(or $(SEEDS),1,2,3) SIMULATION_HOURS=$(or $(HOURS),24) $(BIN)/python -m hack.run_tests simulation
 
-bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick)
+bench: setup ## how fast it is, each figure beside a floor of the same run (about 6 minutes; BENCH=--quick, BENCH="--pages --jobs 200000")
 	$(BIN)/python -m hack.bench $(BENCH)
 
 screenshots: setup ## the pictures of the README, taken from the demo in Chromium

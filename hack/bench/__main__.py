@@ -1,4 +1,4 @@
-"""`make bench`: all figures; `--quick` for small sizes, as CI runs it."""
+"""`make bench`: all figures; `--quick` for small sizes, as CI runs it; `--pages --jobs N` for pages over N jobs."""
 
 import argparse
 import asyncio
@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hack.bench.figures import Figure, table
@@ -51,6 +51,12 @@ async def _figures(sizes: Sizes) -> AsyncIterator[Figure]:
     async with _rig(organizations=50, boards=0) as rig:
         async for figure in webhooks(rig, sizes.deliveries, 16):
             yield figure
+    async for figure in _reading(sizes):
+        yield figure
+
+
+async def _reading(sizes: Sizes) -> AsyncIterator[Figure]:
+    async with _rig(organizations=50, boards=0) as rig:
         async for figure in pages(rig, sizes.jobs, sizes.samples):
             yield figure
 
@@ -68,9 +74,14 @@ async def main() -> int:
     """Measure, print as it goes, and the whole table at the end."""
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--quick", action="store_true", help="small sizes: whether it runs, not how fast")
-    sizes = QUICK if parser.parse_args().quick else FULL
+    parser.add_argument("--jobs", type=int, help="how many finished jobs the pages are read over")
+    parser.add_argument("--pages", action="store_true", help="only the pages")
+    given = parser.parse_args()
+    sizes = QUICK if given.quick else FULL
+    if given.jobs is not None:
+        sizes = replace(sizes, jobs=given.jobs)
     figures = []
-    async for figure in _figures(sizes):
+    async for figure in _reading(sizes) if given.pages else _figures(sizes):
         print(f"  {figure.name}: {figure.value:.1f} {figure.unit}", flush=True)
         figures.append(figure)
     print(f"\n{table(figures)}")

@@ -11,7 +11,21 @@ from hack.bench.figures import Figure, percentile
 from hack.bench.rig import IMAGE, LABELS, Rig, gateways
 from hack.bench.world import BOARD
 
-PAGES = ("/", "/usage", "/jobs", "/jobs?status=failed", "/workers", "/boards", "/jobs.json?page=50")
+PAGES = (
+    "/",
+    "/?span=7d",
+    "/usage",
+    "/jobs",
+    "/jobs?status=failed",
+    "/jobs?text=job+97",
+    "/jobs.json?page=50",
+    "/jobs/97",
+    "/queue",
+    "/workers",
+    "/workers/rise-riscv-runner-000000097",
+    "/boards",
+    "/schedules",
+)
 PAGE_LIMIT_MS = 200.0
 ITERATION_LIMIT_MS = 250.0
 
@@ -48,7 +62,22 @@ SELECT 'rise-riscv-runner-live' || lpad(g::text, 5, '0'), 1 + g %% 50, 'org-' ||
     ARRAY['bench'], 'bench', 'image', 'running', now(), now(), now(), 1, now()
 FROM generate_series(0, %(count)s - 1) g
 """
-FORGET = "TRUNCATE jobs, workers, events"
+EVENTS = """
+INSERT INTO events (at, source, kind, job_id, worker)
+SELECT now() - interval '1 hour' - g * interval '20 s', 'webhook', 'workflow_job.queued', g,
+    'rise-riscv-runner-' || lpad(g::text, 9, '0')
+FROM generate_series(1, %(count)s) g
+"""
+SCHEDULES = """
+INSERT INTO schedules (name, owner, enabled, type, spec, action, arguments, created_at, updated_at)
+SELECT 'schedule-' || g, 'api', false, 'cron', '0 8 * * *', 'prune', '{}', now(), now() FROM generate_series(1, 20) g
+"""
+OCCURRENCES = """
+INSERT INTO occurrences (schedule, due_at, action, status, created_at)
+SELECT 'schedule-' || 1 + g %% 20, at, 'prune', CASE WHEN g %% 97 = 0 THEN 'failed' ELSE 'completed' END, at
+FROM (SELECT g, now() - g * interval '1 min' AS at FROM generate_series(1, %(count)s / 20) g) made
+"""
+FORGET = "TRUNCATE jobs, workers, events, schedules, occurrences"
 
 
 async def pages(rig: Rig, jobs: int, samples: int) -> AsyncIterator[Figure]:
@@ -56,6 +85,9 @@ async def pages(rig: Rig, jobs: int, samples: int) -> AsyncIterator[Figure]:
     await _run(rig, FORGET)
     await _run(rig, JOBS, jobs)
     await _run(rig, WORKERS, jobs)
+    await _run(rig, EVENTS, jobs)
+    await _run(rig, SCHEDULES)
+    await _run(rig, OCCURRENCES, jobs)
     await _run(rig, "ANALYZE")
     async with rig.running():
         bare = await _time_page(rig, "/health", samples)

@@ -15,7 +15,7 @@ from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import section_values
 from controller.gateways.postgres.pages import PageStore, slice_values
 from controller.gateways.postgres.schedule_reads import ScheduleReads
-from tests.integration.web_pages.seeding import Seed, ago
+from tests.integration.web_pages.seeding import ago
 
 # The sizes of a large installation take minutes: SWITCHBOARD_LARGE=1 asks for them.
 JOBS, WORKERS = (1_000_000, 200_000) if os.environ.get("SWITCHBOARD_LARGE") else (200_000, 50_000)
@@ -74,12 +74,12 @@ async def scans(connection: Connection, query: str, values: dict[str, Any]) -> s
 
 
 @pytest.fixture
-async def full(database: Database, seed: Seed) -> Database:
+async def full(database: Database) -> Database:
     """A database with many finished jobs and workers, analysed."""
-    for rows in (MANY_JOBS, MANY_WORKERS, MANY_EVENTS, MANY_OCCURRENCES):
-        await seed.run(rows)
-    connection = await database.connect()
+    connection = await database.connect()  # outside the pool, whose transactions may not take this long
     async with connection:
+        for rows in (MANY_JOBS, MANY_WORKERS, MANY_EVENTS, MANY_OCCURRENCES):
+            await connection.execute(rows.encode())
         await connection.execute("VACUUM (ANALYZE) jobs, workers, events, occurrences")
     return database
 
