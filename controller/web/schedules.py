@@ -21,6 +21,7 @@ from controller.domain.controls import By
 from controller.domain.schedules import (
     SKIP_SENTENCES,
     Definition,
+    OccurrenceStatus,
     Owner,
     Planned,
     Schedule,
@@ -217,6 +218,8 @@ class ScheduleActs:
         if found is None:
             raise Refused(404, "There is no such occurrence.", "Not found")
         occurrence, done = found
+        if not done and occurrence.status is OccurrenceStatus.FAILED:
+            raise Refused(409, "Another start of the same workflow is unanswered; retry this one after it.")
         if not done:
             raise Refused(409, f"It is {occurrence.status.value}; only a failed one can be retried.")
         return Done(show_occurrence(occurrence, full=True))

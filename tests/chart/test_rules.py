@@ -71,6 +71,11 @@ def test_every_alert_ends_with_the_page_and_the_command_that_help(alert: dict[st
     assert alert["labels"]["severity"] in ("critical", "warning", "info")
 
 
+def test_no_alert_is_there_twice() -> None:
+    names = [alert["alert"] for alert in ALERTS]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_there_is_an_alert_for_each_thing_that_goes_wrong() -> None:
     about = {name for alert in ALERTS for name in NAME.findall(alert["expr"])}
     assert about >= {

@@ -31,13 +31,14 @@ class OccurrenceStore:
 
     # A run does not say by which request it was started: of two that ask for the same workflow and are both unanswered
     # neither could be told which run is its own. So the second waits for the first.
-    ALONE = """(o.sent_at IS NOT NULL OR NOT EXISTS (
+    NO_RIVAL = """NOT EXISTS (
         SELECT 1 FROM occurrences e
         WHERE e.id <> o.id AND e.status IN ('pending', 'running') AND e.sent_at IS NOT NULL
             AND lower(e.arguments->>'repo') = lower(o.arguments->>'repo')
             AND lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
             AND regexp_replace(e.arguments->>'ref', '^refs/(heads|tags)/', '')
-                = regexp_replace(o.arguments->>'ref', '^refs/(heads|tags)/', '')))"""
+                = regexp_replace(o.arguments->>'ref', '^refs/(heads|tags)/', ''))"""
+    ALONE = f"(o.sent_at IS NOT NULL OR {NO_RIVAL})"
     # Whoever is unanswered comes before the older ones of its schedule too: those may wait for its answer.
     IN_LINE = f"""o.status = 'pending' AND {ALONE} AND (o.sent_at IS NOT NULL OR NOT EXISTS (
         SELECT 1 FROM occurrences e

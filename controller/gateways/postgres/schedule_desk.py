@@ -14,13 +14,13 @@ from controller.domain.firings import Firing
 from controller.domain.schedules import (
     Definition,
     Occurrence,
-    OccurrenceStatus,
     Owner,
     Planned,
     Schedule,
     ScheduleSkip,
 )
 from controller.gateways.postgres.database import Connection, Database, ring
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.schedule_rows import (
     OCCURRENCE_COLUMNS,
     SCHEDULE_COLUMNS,
@@ -30,7 +30,7 @@ from controller.gateways.postgres.schedule_rows import (
     planned_values,
     schedule_of,
 )
-from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore
+from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore, end_windows_of
 
 Change = Callable[[Schedule], tuple[Definition, Planned | None]]
 
@@ -63,8 +63,8 @@ class ScheduleDesk:
                 return None
             definition, planned = change(schedule)
             await connection.execute(ScheduleStore.PUT, self._values(definition, planned, now))
-            if not definition.enabled:
-                await self._end_windows(connection, name, now)
+            if schedule.enabled and not definition.enabled:
+                await end_windows_of(connection, name, now)
             await note_schedule(connection, "schedule.changed", name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
@@ -94,7 +94,7 @@ class ScheduleDesk:
             values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
             await connection.execute(self.SWITCH, values)
             if not enabled:
-                await self._end_windows(connection, name, now)
+                await end_windows_of(connection, name, now)
             kind = "schedule.enabled" if enabled else "schedule.disabled"
             await note_schedule(connection, kind, name, now, by=by)
             await ring(connection, self._database.channel)
@@ -108,24 +108,10 @@ class ScheduleDesk:
             schedule = await self._locked(connection, name)
             if schedule is not None and not schedule.in_file:
                 await connection.execute(self.DELETE, {"name": name})
-                await self._end_windows(connection, name, now)
+                await end_windows_of(connection, name, now)
                 await note_schedule(connection, "schedule.deleted", name, now, by=by)
                 await ring(connection, self._database.channel)
             return schedule
-
-    # The loop closes a window whose time is over; one that has yet to open never does.
-    END_WINDOWS = """
-    UPDATE occurrences SET warm_until = %(now)s
-    WHERE schedule = %(name)s AND status = 'running' AND warm_until > %(now)s
-    """
-    CLOSE_WINDOWS = """
-    UPDATE occurrences SET status = 'skipped', reason = 'disabled', completed_at = %(now)s
-    WHERE schedule = %(name)s AND action = 'warm' AND status = 'pending'
-    """
-
-    async def _end_windows(self, connection: Connection, name: str, now: datetime) -> None:
-        for statement in (self.END_WINDOWS, self.CLOSE_WINDOWS):
-            await connection.execute(statement, {"name": name, "now": now})
 
     ONE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE schedule = %(name)s AND due_at = %(due)s"
 
@@ -148,10 +134,12 @@ class ScheduleDesk:
         return occurrence_of(row) if row else None
 
     LOCK_OCCURRENCE = f"SELECT {OCCURRENCE_COLUMNS} FROM occurrences WHERE id = %(id)s FOR UPDATE"
-    # What was sent before stays noted: the run of a lost answer is looked for before anything is sent again.
+    # What was sent before stays noted: the run of a lost answer is looked for before anything is sent again. So it may
+    # not come back beside another that is unanswered.
     RETRY = f"""
-    UPDATE occurrences SET status = 'pending', attempts = 0, retry_after = NULL, completed_at = NULL
-    WHERE id = %(id)s AND status = 'failed' RETURNING {OCCURRENCE_COLUMNS}
+    UPDATE occurrences o SET status = 'pending', attempts = 0, retry_after = NULL, completed_at = NULL
+    WHERE id = %(id)s AND status = 'failed' AND (sent_at IS NULL OR {OccurrenceStore.NO_RIVAL})
+    RETURNING {OCCURRENCE_COLUMNS}
     """
 
     async def retry(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
@@ -161,13 +149,14 @@ class ScheduleDesk:
             if row is None:
                 return None
             seen = occurrence_of(row)
-            if seen.status is not OccurrenceStatus.FAILED:
-                return seen, False
+            await connection.execute(OccurrenceStore.ONE_AT_A_TIME)
             again = await (await connection.execute(self.RETRY, {"id": number})).fetchone()
+            if again is None:
+                return seen, False
             detail = {"occurrence": number, "due": seen.due_at.isoformat()}
             await note_schedule(connection, "schedule.retried", seen.schedule, now, by=by, detail=detail)
             await ring(connection, self._database.channel)
-        return occurrence_of(again) if again else seen, True
+        return occurrence_of(again), True
 
     LOCK = f"SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE name = %(name)s FOR UPDATE"
 

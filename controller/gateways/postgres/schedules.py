@@ -149,6 +149,23 @@ class ClaimedSchedule:
         return await (await self._connection.execute(self.INSERT, values)).fetchone() is not None
 
 
+# The loop closes a window whose time is over; one that has yet to open never does.
+END_WINDOWS = """
+UPDATE occurrences SET warm_until = %(now)s
+WHERE schedule = %(name)s AND status = 'running' AND warm_until > %(now)s
+"""
+CLOSE_WINDOWS = """
+UPDATE occurrences SET status = 'skipped', reason = 'disabled', completed_at = %(now)s
+WHERE schedule = %(name)s AND action = 'warm' AND status = 'pending'
+"""
+
+
+async def end_windows_of(connection: Connection, name: str, now: datetime) -> None:
+    """A schedule that is switched off or gone keeps no runners warm."""
+    for statement in (END_WINDOWS, CLOSE_WINDOWS):
+        await connection.execute(statement, {"name": name, "now": now})
+
+
 class ScheduleStore:
     """The schedules table."""
 
@@ -227,6 +244,7 @@ class ScheduleStore:
             for name, row in rows.items():
                 if row["owner"] == Owner.FILE and name not in names and row["file_enabled"] is not None:
                     await connection.execute(self.REMOVED, {"name": name, "now": now})
+                    await end_windows_of(connection, name, now)
                     await note_schedule(connection, "schedule.removed", name, now)
 
     async def _follow(
@@ -254,6 +272,8 @@ class ScheduleStore:
         values = definition_values(wanted) | planned_values(planned)
         values |= {"owner": Owner.FILE.value, "enabled": enabled, "file_enabled": wanted.enabled, "now": now}
         await connection.execute(self.PUT, values)
+        if known is not None and known.enabled and not enabled:
+            await end_windows_of(connection, wanted.name, now)
         await note_schedule(
             connection, "schedule.created" if known is None else "schedule.changed", wanted.name, now
         )

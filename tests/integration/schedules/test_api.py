@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
@@ -360,28 +360,64 @@ async def test_whoever_is_signed_in_reads_in_the_queue_why_an_occurrence_failed(
         assert "no nightly.yml there" not in (await stranger.get(path)).text
 
 
+WARMTH = {"entity": "acme", "labels": ["rv1"], "runners": 1, "for": "2h"}
+
+
+async def an_occurrence(database: Database, schedule: str, status: str, now: datetime) -> datetime | None:
+    """One of a warm schedule; gives the end of its window if that is open."""
+    later = now + timedelta(hours=2) if status == "running" else None
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, warm_until, created_at)"
+        " VALUES (%(schedule)s, %(now)s, 'warm', %(status)s, %(later)s, %(now)s)",
+        schedule=schedule,
+        now=now,
+        status=status,
+        later=later,
+    )
+    return later
+
+
 @pytest.mark.parametrize("how", ["disable", "change", "delete"])
 @pytest.mark.parametrize(("status", "left"), [("running", "running"), ("pending", "skipped")])
 async def test_disabling_or_deleting_a_schedule_ends_its_warm_window(
     admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str, status: str, left: str
 ) -> None:
-    given = {"entity": "acme", "labels": ["rv1"], "runners": 1, "for": "2h"}
-    await made(admin, action="warm", **{"with": given})
-    later = clock.now() + timedelta(hours=2) if status == "running" else None
-    await rows(
-        database,
-        "INSERT INTO occurrences (schedule, due_at, action, status, warm_until, created_at)"
-        " VALUES ('nights', %(now)s, 'warm', %(status)s, %(later)s, %(now)s) RETURNING 1",
-        now=clock.now(),
-        status=status,
-        later=later,
-    )
+    await made(admin, action="warm", **{"with": WARMTH})
+    later = await an_occurrence(database, "nights", status, clock.now())
     body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
     address = "/api/schedules/nights"
     answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
     assert answer.status_code == 200
     (seen,) = await rows(database, "SELECT status, warm_until FROM occurrences")
     assert (seen["status"], seen["warm_until"]) == (left, clock.now() if later else None)
+
+
+async def test_changing_a_one_shot_that_has_fired_leaves_its_window_open(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock
+) -> None:
+    await made(admin, action="warm", **{"with": WARMTH})
+    await rows(database, "UPDATE schedules SET enabled = false")  # as a one-shot does that has fired
+    later = await an_occurrence(database, "nights", "running", clock.now())
+    assert (await admin.patch("/api/schedules/nights", json={"jitter": 2})).status_code == 200
+    assert await rows(database, "SELECT warm_until FROM occurrences") == [{"warm_until": later}]
+
+
+@pytest.mark.parametrize("left", [[], [{"enabled": False}]], ids=["removed", "disabled"])
+@pytest.mark.parametrize(("status", "then"), [("running", "completed"), ("pending", "skipped")])
+async def test_a_window_ends_when_the_file_takes_its_schedule_back(
+    database: Database, left: list[dict[str, Any]], status: str, then: str
+) -> None:
+    warm = a_schedule("mornings", "cron", "@yearly", "warm", given=WARMTH)
+    clock = AnyTime()
+    before = Clockwork(database, a_file([warm]), clock)
+    await before.run()
+    await before.end()
+    await an_occurrence(database, "mornings", status, clock.now())
+    after = Clockwork(database, a_file([{**warm, **change} for change in left]), clock)
+    await after.run()
+    await after.end()
+    assert await rows(database, "SELECT status FROM occurrences") == [{"status": then}]
 
 
 async def test_the_jobs_of_a_run_are_one_link_away(admin: httpx.AsyncClient, database: Database) -> None:

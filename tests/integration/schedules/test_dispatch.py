@@ -333,6 +333,28 @@ async def test_an_older_night_that_is_retried_beside_an_unanswered_one_waits_for
         assert (len(runs(system)), sent(system)) == (2, 2)
 
 
+async def test_an_unanswered_start_is_not_brought_back_beside_another_one(night: Night) -> None:
+    """Either could take the run of the other for its own."""
+    older = """
+    INSERT INTO occurrences (schedule, due_at, action, arguments, status, error, created_at, sent_at, last_sent_at)
+    SELECT schedule, due_at - interval '1 day', action, arguments, 'failed', 'never answered', created_at, sent_at,
+        last_sent_at
+    FROM occurrences RETURNING id
+    """
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after", times=1)
+        await turn(system)
+        (row,) = await system.rows(older)
+        desk = ScheduleDesk(system.database)
+        refused = await desk.retry(row["id"], By("ada"), system.clock.now())
+        assert refused is not None
+        assert not refused[1]
+        await pass_time(system, timedelta(minutes=4), 16)
+        retried = await desk.retry(row["id"], By("ada"), system.clock.now())
+        assert retried is not None
+        assert retried[1]
+
+
 async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="no", operation=DISPATCH, times=1, status=404)
