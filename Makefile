@@ -83,7 +83,7 @@ $(VENV)/.packages: constraints.txt
 			"Install one, or say which: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) has no venv module. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@echo "Making $(VENV) with the pinned packages (about a minute, once) …"
+	@echo "Making $(VENV) with the pinned packages (one to three minutes, once) …"
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(PIP) install --require-hashes -r constraints.txt
 	@touch $@

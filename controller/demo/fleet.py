@@ -107,7 +107,9 @@ def equip_cluster(cluster: ClusterSimulator, github_url: str, rng: random.Random
             cluster.set_board_behaviour(name, Behaviour(pull_time=pull))
 
 
-def settings_of(github_url: str, keys: dict[str, tuple[Path, bytes]], port: int) -> dict[str, Any]:
+def settings_of(
+    github_url: str, keys: dict[str, tuple[Path, bytes]], port: int, speed: float
+) -> dict[str, Any]:
     """The settings file of the demo."""
     return {
         "github": {
@@ -124,6 +126,6 @@ def settings_of(github_url: str, keys: dict[str, tuple[Path, bytes]], port: int)
         "schedules": SCHEDULES,
         "web": {
             "listen": f"127.0.0.1:{port}",
-            "contact": "This is a demo: every job here is simulated, and the week before it is made up.",
+            "contact": f"nobody, this is a demo at {speed:g} × real time: jobs, clock and the past are made up.",
         },
     }

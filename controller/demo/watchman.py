@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controller.demo.fleet import BOARD_LABEL, POOLS
+from controller.domain.durations import show_duration
 from controller.ports import Clock
 from controller.simulators.cluster import ClusterSimulator
 from controller.simulators.cluster.boards import RESOURCE
@@ -58,12 +59,14 @@ class Watchman:
                 self._free_since.setdefault(pool.name, now)
             else:
                 self._free_since.pop(pool.name, None)
+        self._lost.clear()  # who has been served since was only late, which is the machine's pace
         for job in self._github.ledger.jobs():
             since = self._free_since.get(_pool_of(job) or "")
             if job.status == "queued" and job.queued_at and since:
                 waited = now - max(job.queued_at, since)
                 if waited > LOST_AFTER:
-                    self._lost[job.job_id] = Lost(job.job_id, f"queued for {waited} beside a free board")
+                    why = f"queued for {show_duration(waited)} beside a free board"
+                    self._lost[job.job_id] = Lost(job.job_id, why)
 
     def verdict(self, ours: Mapping[int, str]) -> list[Lost]:
         """All that was lost; `ours` says what the controller's rows say of each job."""

@@ -157,7 +157,9 @@ class Writes:
                 own = {n: v for n, v in fields.items() if n not in (CSRF_FIELD, BACK_FIELD)}
                 done = await _carried_out(write, request, who, own)
             except Refused as refused:
-                return self._show(request, refused) if from_form else refusal(refused)
+                return (
+                    self._show(request, refused) if from_form and _reads_pages(request) else refusal(refused)
+                )
             if from_form:
                 return RedirectResponse(local_path(str(fields.get(BACK_FIELD) or "")), 303, SECURITY_HEADERS)
             return data_response(done.data, done.status)
@@ -250,6 +252,11 @@ def _bearer(request: Request) -> str | None:
 
 def _named(request: Request) -> str:
     return clean_name(request.headers.get(NAME_HEADER, ""))
+
+
+def _reads_pages(request: Request) -> bool:
+    """Whether a browser asks; `curl -d` without a token sends what looks like a form, and reads JSON."""
+    return "text/html" in request.headers.get("Accept", "")
 
 
 def _is_form(request: Request) -> bool:

@@ -164,7 +164,7 @@ class Pages:
         now, sees = self._deps.clock.now(), self._sees(request)
         refuse_unknown(request.query_params, DAYS)
         part, window = read_slice(request.query_params), read_window(request.query_params, now)
-        listing = await self._deps.store.boards(window, part)
+        listing, tallies = await self._deps.store.boards(window, part)
         pools = self._deps.settings.pools
         holds = await self._deps.store.holds(now)
         rows = show_boards(listing.rows, pools, holds, now, sees_private=sees)
@@ -174,7 +174,6 @@ class Pages:
             row["utilisation_24h"] = round(day.utilisation, 3)
             row["workers_ended_24h"], row["workers_failed_24h"] = day.ended, day.failed
             paths[day.node] = strip(day)
-        tallies = await self._deps.store.board_tallies(window)
         context = {
             "groups": grouped(rows, tallies),
             "paths": paths,

@@ -54,8 +54,8 @@ class PageReader(Protocol):
         """Workers, newest first."""
         ...
 
-    async def boards(self, window: Window, part: Slice) -> Listing[BoardRow]:
-        """Boards by type and name."""
+    async def boards(self, window: Window, part: Slice) -> tuple[Listing[BoardRow], tuple[BoardTally, ...]]:
+        """Boards by type and name, and the tallies of that moment."""
         ...
 
     async def holds(self, now: datetime) -> tuple[HoldRow, ...]:

@@ -154,11 +154,15 @@ class PageStore:
     ORDER BY b.board NULLS LAST, b.node OFFSET %(offset)s LIMIT %(limit)s
     """
 
-    async def boards(self, window: Window, part: Slice) -> Listing[BoardRow]:
-        """Boards by type and name, with what runs on them; the window is that of their last change."""
+    async def boards(self, window: Window, part: Slice) -> tuple[Listing[BoardRow], tuple[BoardTally, ...]]:
+        """Boards by type and name with what runs on them, and the tallies of that moment.
+
+        The window is that of their last change.
+        """
         async with reading(self._database) as connection:
             rows = await self._rows(connection, self.BOARDS, slice_values(window, part))
-        return Listing.cut([board_of(row) for row in rows], part.per_page)
+            tallies = await self._tallies(connection, window)
+        return Listing.cut([board_of(row) for row in rows], part.per_page), tallies
 
     HOLDS = """
     SELECT scope, target, why, until, note, who FROM holds WHERE until IS NULL OR until > %(now)s

@@ -3,6 +3,7 @@
 The writes are those of the routes that a controller serves: one that is not tried here fails the first test.
 """
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -123,6 +124,21 @@ async def test_nobody_writes_without_a_token(
         assert answer.status_code == 401
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
         assert "SWITCHBOARD_ADMIN_TOKEN" in answer.json()["message"]
+
+
+@of_every_write
+@pytest.mark.parametrize(
+    ("accept", "kind"), [("*/*", "application/json"), ("text/html,*/*;q=0.8", "text/html")]
+)
+async def test_a_refusal_is_a_page_for_a_browser_and_json_for_curl_which_calls_everything_a_form(
+    database: Database, clock: ManualClock, file: File, write: Write, accept: str, kind: str
+) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": accept}
+    async with nothing_changes(database), a_client(an_app(database, clock, file)) as stranger:
+        body = json.dumps(write.body)
+        answer = await stranger.request(write.method, write.address, content=body, headers=headers)
+        assert answer.status_code == 401
+        assert answer.headers["Content-Type"].startswith(kind)
 
 
 @of_every_write
