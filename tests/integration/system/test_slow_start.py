@@ -55,14 +55,14 @@ async def test_an_image_refused_with_exit_7_costs_five_jit_calls_in_ten_minutes_
         assert f"the image {IMAGE} has not been seen working in the last 6h" in await overview(system)
         for _ in range(40):  # ten minutes
             await system.step(15)
-            assert "the image was refused: runner_version_refused" in await overview(system)
+            assert "the image was refused: runner version refused" in await overview(system)
         assert 1 < jit_calls(system) <= 5
         # An hour; then until its failures are forgotten one after the other, and a while after that.
         for steps, seconds in ((50, 60), (30, 600), (15, 60)):
             for _ in range(steps):
                 await system.step(seconds)
         assert most_jit_calls(system, TEN_MINUTES) <= 5
-        assert "the image was refused: runner_version_refused" in await overview(system)
+        assert "the image was refused: runner version refused" in await overview(system)
         system.github.sim.refuse_runner_versions("acme", None)
         await system.until(lambda: at_work(system) == 12, 30)
 
