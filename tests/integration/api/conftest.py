@@ -87,8 +87,8 @@ async def admin(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def browser(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    """Signed in by the form, with the cookie."""
-    async with a_client(app) as client:
+    """Signed in by the form, with the cookie; asks for pages."""
+    async with a_client(app, {"Accept": "text/html,*/*;q=0.8"}) as client:
         answer = await client.post("/login", data={"token": TOKEN, "name": "Anna", "next": "/queue"})
         assert answer.status_code == 303
         yield client
