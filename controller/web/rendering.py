@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,44 +65,14 @@ class Renderer:
 
     def __init__(self, deps: PageDeps) -> None:
         self._deps = deps
-        self._templates = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            auto_reload=False,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {
-            "span": _span,
-            "stamp": stamp,
-            "utc": _utc,
-            "moment": _moment,
-            "words": _words,
-            "ticks": _ticks,
-            "value": _value,
-            "figures": lambda reason: in_figures(reason["reason"], reason["detail"]),
-            "plural": plural,
-            "noted": noted,
-            "seconds": lambda took: round(took.total_seconds()),
-            "explained": _explained,
-            "took": _took,
-        }
-        self._templates.globals |= {
-            "assets": _fingerprints(),
-            "navigation": NAVIGATION,
-            "version": __version__,
-            "environment_name": deps.settings.environment,
-            "contact": deps.settings.web.contact,
-            "hold_words": HOLDS,
-            "about_to_start": ABOUT_TO_START,
-            "unjudged": UNJUDGED,
-        }
 
     def page(self, request: Request, view: View, alarm: Alarm | None = None) -> Response:
         """The view as HTML, below an alarm if there is one."""
-        template = self._templates.get_template(view.template)
+        settings = self._deps.settings
+        template = _templates().get_template(view.template)
         text = template.render(
+            environment_name=settings.environment,
+            contact=settings.web.contact,
             title=view.title,
             path=request.url.path,
             query=request.query_params,
@@ -142,6 +113,43 @@ class Assets(StaticFiles):
         response = await super().get_response(path, scope)
         response.headers.update({**SECURITY_HEADERS, "Cache-Control": "public, max-age=86400"})
         return response
+
+
+@cache
+def _templates() -> Environment:
+    """The templates with what they all may use: compiled once, however many serve them."""
+    templates = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters |= {
+        "span": _span,
+        "stamp": stamp,
+        "utc": _utc,
+        "moment": _moment,
+        "words": _words,
+        "ticks": _ticks,
+        "value": _value,
+        "figures": lambda reason: in_figures(reason["reason"], reason["detail"]),
+        "plural": plural,
+        "noted": noted,
+        "seconds": lambda took: round(took.total_seconds()),
+        "explained": _explained,
+        "took": _took,
+    }
+    templates.globals |= {
+        "assets": _fingerprints(),
+        "navigation": NAVIGATION,
+        "version": __version__,
+        "hold_words": HOLDS,
+        "about_to_start": ABOUT_TO_START,
+        "unjudged": UNJUDGED,
+    }
+    return templates
 
 
 def stamp(at: datetime) -> str:
