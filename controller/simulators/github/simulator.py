@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,8 +18,6 @@ from controller.simulators.github.routes.table import OPERATIONS, paths
 from controller.simulators.github.scenario import Scenario
 from controller.simulators.github.wire import Wire
 
-BEAT = timedelta(seconds=1)
-
 
 class GitHubSimulator(Scenario):
     """Serve `app` with uvicorn, set `base_url` and `webhook_url`, and keep it `running()`."""
@@ -33,12 +30,12 @@ class GitHubSimulator(Scenario):
     async def running(self) -> AsyncIterator[None]:
         """Send webhooks and let time pass until the block ends."""
         async with self.webhooks.sending():
-            beat = asyncio.create_task(self._beat())
+            later = asyncio.create_task(self.timers.run())
             try:
                 yield
             finally:
-                beat.cancel()
-                await asyncio.gather(beat, return_exceptions=True)
+                later.cancel()
+                await asyncio.gather(later, return_exceptions=True)
                 self.faults.clear()
 
     async def settle(self) -> None:
@@ -46,11 +43,6 @@ class GitHubSimulator(Scenario):
         self.timers.run_due()
         while not self.webhooks.idle:
             await self.webhooks.sent()
-            self.timers.run_due()
-
-    async def _beat(self) -> None:
-        while True:
-            await self.clock.sleep(BEAT)
             self.timers.run_due()
 
     def _make_app(self) -> Starlette:
