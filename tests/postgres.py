@@ -1,6 +1,7 @@
 """Real PostgreSQL for tests: one server per session, a fresh migrated database per test."""
 
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -19,13 +20,15 @@ from tests.clocks import EPOCH
 SCHEMA = "switchboard"
 TEMPLATE = "switchboard_template"
 CONNECTIONS = 6
+MEMORY = Path("/dev/shm")  # noqa: S108 -- a directory of our own is made below it
+ROOM = 4 * 2**30
 
 
 @contextmanager
 def postgres_server() -> Iterator[EmbeddedPostgres]:
     """A server of one's own, for tests that stop, kill or restart it."""
     # Not below pytest's own directories: those are closed to the user who runs PostgreSQL when we are root.
-    directory = Path(tempfile.mkdtemp(prefix="switchboard-pg-"))
+    directory = Path(tempfile.mkdtemp(prefix="switchboard-pg-", dir=_quick_place()))
     server = EmbeddedPostgres(directory)
     try:
         server.start()
@@ -33,6 +36,12 @@ def postgres_server() -> Iterator[EmbeddedPostgres]:
     finally:
         server.stop()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _quick_place() -> Path | None:
+    """Memory, if there is plenty: a database is thousands of small files, made there in a seventh of the time."""
+    roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM
+    return MEMORY if roomy else None
 
 
 class Databases:

@@ -197,5 +197,6 @@ async def _make_pods(rig: Rig, cluster: KubernetesGateway, count: int) -> None:
 
 
 async def _run(rig: Rig, statement: str, count: int | None = None) -> None:
-    async with rig.database.transaction() as connection:
+    """On a connection of its own: those of the pool are cut when a million rows take too long."""
+    async with await rig.database.connect() as connection:
         await connection.execute(statement, None if count is None else {"count": count})
