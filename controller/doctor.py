@@ -191,12 +191,12 @@ async def _seats(cluster: ClusterCheckup, settings: Settings) -> Sequence[Findin
     namespace, _, release = settings.release.partition("/")
     if not release:
         return []
+    label = settings.file.kubernetes.board_label
     try:
-        seats = await cluster.seats(namespace, release)
+        seats = await cluster.seats(namespace, release, label)
     except ClusterForbidden as error:
         todo = f"Let it list pods: `kubectl -n {namespace} create role NAME --verb=list --resource=pods`, and bind it."
         return [warn("placement", str(error), todo)]
-    label = settings.file.kubernetes.board_label
     return judge_seats(seats, await cluster.nodes(), label, settings.release)
 
 

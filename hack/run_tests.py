@@ -32,24 +32,24 @@ def embedded_postgres_missing() -> str | None:
 
 def api_server_missing() -> str | None:
     """What is missing for tests on a real API server, if anything; what can be built is built."""
-    return _built(boards=False)
+    return _built(boards=False, kwok=False)
 
 
 def cluster_missing() -> str | None:
     """What is missing for tests on a real cluster, if anything; what can be built or installed is."""
     missing = embedded_postgres_missing()
     if missing is None and given_kubeconfig() is None:
-        missing = _built(boards=True)
+        missing = _built(boards=True, kwok=True)
     return missing or _tools_missing("helm")  # renders the rights that the controller runs with
 
 
 def chart_tools_missing() -> str | None:
     """What is missing to render, evaluate and install what the chart holds, if anything."""
-    return _built(boards=False) or _tools_missing(*CHART_TOOLS)
+    return _built(boards=False, kwok=True) or _tools_missing(*CHART_TOOLS)
 
 
-def _built(*, boards: bool) -> str | None:
-    return cannot_start(boards=boards, kwok=boards) or _tried(lambda: prepare(boards=boards, kwok=boards))
+def _built(*, boards: bool, kwok: bool) -> str | None:
+    return cannot_start(boards=boards, kwok=kwok) or _tried(lambda: prepare(boards=boards, kwok=kwok))
 
 
 def _tools_missing(*names: str) -> str | None:

@@ -162,12 +162,22 @@ def _strays(nodes: Sequence[Node], pools: Sequence[Pool], label: str) -> list[Fi
 def judge_seats(seats: Sequence[Seat], nodes: Sequence[Node], label: str, release: str) -> list[Finding]:
     """Whether our own pods keep off boards, where every job is root."""
     boards = {node.name for node in nodes if label in node.labels}
-    shared = sorted(f"{seat.pod} runs on {seat.node}" for seat in seats if seat.node in boards)
+    shared = [seat for seat in seats if seat.node in boards]
     if not shared:
         return [ok("placement", "our own pods keep off boards")] if seats else []
-    seen = f"{', '.join(shared)}, a board: a job can reach its credentials there"
-    keep_off = f"`{helm_upgrade(release)} keepOffBoards=true`"
+    where = sorted(f"{seat.pod} runs on {seat.node}" for seat in shared)
+    seen = f"{', '.join(where)}, a board: a job can reach its credentials there"
+    # What was there before the node got its label stays until it is made anew, whatever the values say.
+    placed_before = all(seat.keeps_off for seat in shared)
+    move = f"`{_restart(release)}`" if placed_before else f"`{helm_upgrade(release)} keepOffBoards=true`"
     if any(node.ready and node.schedulable for node in nodes if node.name not in boards):
-        return [fault("placement", seen, f"Move it: {keep_off}.")]
-    todo = f"Every node is a board. Add one without the label {label}, then {keep_off}."
+        return [fault("placement", seen, f"Move it: {move}.")]
+    todo = f"Every node is a board. Add one without the label {label}, then {move}."
     return [warn("placement", seen, todo)]
+
+
+def _restart(release: str) -> str:
+    """The command that makes every pod of the release (namespace/name) anew."""
+    namespace, _, name = release.partition("/")
+    kinds = "deployment,statefulset"
+    return f"kubectl -n {namespace} rollout restart {kinds} -l app.kubernetes.io/instance={name}"

@@ -44,6 +44,12 @@ def test_the_command_for_one_board_is_about_values_that_there_are() -> None:
     assert f"riseproject.dev/board={pool['name']}" in block
 
 
+def test_boards_are_labelled_before_anything_is_placed_which_no_label_moves() -> None:
+    steps = README.partition("## Deploy with Helm")[2]
+    label, install = "`kubectl label node NODE riseproject.dev/board=", "helm upgrade --install switchboard"
+    assert steps.index(label) < steps.index(install)
+
+
 def test_hooks_are_never_applied() -> None:
     piped = re.findall(r"helm template[^`]*kubectl apply[^`]*", README)
     assert piped

@@ -156,7 +156,7 @@ async def test_in_its_own_namespace_only_the_doctor_looks_around(tmp_path: Path)
         file = tmp_path / "kubeconfig"
         file.write_text(sim.kubeconfig(url), encoding="utf-8")
         async with await connect(file) as client:
-            await ClusterCheckup(client, RUNNERS, "riseproject.com/runner").seats(NAMESPACE, "boards")
+            await ClusterCheckup(client, RUNNERS, "riseproject.com/runner").seats(NAMESPACE, "boards", LABEL)
     assert used_in(sim) == rules_of(render(), "Role", NAMESPACE)
 
 

@@ -313,7 +313,26 @@ def test_boards(nodes: list[Node], level: Level) -> None:
 def test_our_own_pods_belong_off_boards_wherever_there_is_another_node(
     nodes: list[Node], level: Level
 ) -> None:
-    assert worst(judge_seats([Seat("controller-1", "one")], nodes, LABEL, RELEASE)) is level
+    assert worst(judge_seats([Seat("controller-1", "one", True)], nodes, LABEL, RELEASE)) is level
+
+
+RESTART = "`kubectl -n here rollout restart deployment,statefulset -l app.kubernetes.io/instance=boards`"
+SET_VALUE = f"`{helm_upgrade(RELEASE)} keepOffBoards=true`"
+
+
+@pytest.mark.parametrize(
+    ("keep_off", "todo", "not_todo"),
+    [((True, True), RESTART, SET_VALUE), ((True, False), SET_VALUE, RESTART)],
+)
+@pytest.mark.parametrize("elsewhere", [{}, {LABEL: "rv1"}], ids=["a place to go to", "only boards"])
+def test_what_keeps_off_boards_and_is_on_one_came_before_the_label_and_is_made_anew(
+    keep_off: tuple[bool, ...], todo: str, not_todo: str, elsewhere: dict[str, str]
+) -> None:
+    nodes = [a_board("one", "rv1"), Node("two", elsewhere, True, True, False, 0)]
+    seats = [Seat(f"pod-{number}", "one", keeps) for number, keeps in enumerate(keep_off)]
+    (finding,) = judge_seats([*seats, Seat("pod-elsewhere", "three", False)], nodes, LABEL, RELEASE)
+    assert todo in finding.todo
+    assert not_todo not in finding.todo
 
 
 def test_without_pods_of_ours_nothing_is_said_of_their_place() -> None:
