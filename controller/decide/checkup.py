@@ -90,7 +90,8 @@ def _edit_role(right: Right, namespace: str, release: str) -> str:
         return f"{kubectl} edit {role} NAME"
     # Cluster roles of releases of one name are told apart by the namespace, with which the chart begins their names.
     ours = "" if right.namespaced else f" | grep /{home}-"
-    return f"{kubectl} edit {role} $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
+    # Names come with their type, which `edit` takes from them; with a type of its own it refuses them.
+    return f"{kubectl} edit $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
 
 
 def judge_pod(pool: str, refusal: ClusterError | None, namespace: str, release: str) -> Finding:

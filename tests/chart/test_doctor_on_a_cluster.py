@@ -155,7 +155,7 @@ async def test_a_verb_that_is_taken_away_is_found(installed: Installed) -> None:
     async def is_missed() -> bool:  # the API server's view of roles follows after a moment
         seen = await installed.visit()
         found = [line for line in seen.lines if f"may not list events in {installed.runners}" in line]
-        return seen.code == 1 and f"kubectl -n {installed.runners} edit role" in "".join(found)
+        return seen.code == 1 and f"kubectl -n {installed.runners} edit $(" in "".join(found)
 
     await until(is_missed)
 

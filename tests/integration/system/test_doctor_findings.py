@@ -147,7 +147,7 @@ CASES = [
     Case(our_clock_is_five_minutes_ahead, "clock: it is 5m ahead of GitHub's", "timedatectl", faults=3),
     Case(our_clock_is_five_minutes_behind, "clock: it is 5m behind GitHub's", "timedatectl set-ntp true"),
     Case(the_database_is_away, "database: ", 'psql "$DATABASE_URL"'),
-    Case(a_verb_is_missing, "rbac: may not list events in default", "kubectl -n default edit role"),
+    Case(a_verb_is_missing, "rbac: may not list events in default", "kubectl -n default edit role NAME"),
     Case(no_node_has_the_label, "no node matches", "kubectl label node NODE riseproject.dev/board=rv1"),
     Case(the_nodes_lack_the_resource, "none of its 1 nodes offers", "--set config.boards.advertise=true"),
     Case(nothing_was_delivered, "App 111: no recent deliveries", f"active on {APP_PAGE}"),

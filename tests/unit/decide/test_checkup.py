@@ -235,12 +235,12 @@ OF_RELEASE = "-l app.kubernetes.io/instance=boards -o name"
         (
             Right("list", "events"),
             "here/boards",
-            f"`kubectl -n runners edit role $(kubectl -n runners get role {OF_RELEASE})`",
+            f"`kubectl -n runners edit $(kubectl -n runners get role {OF_RELEASE})`",
         ),
         (
             Right("list", "nodes", namespaced=False),
             "here/boards",
-            f"`kubectl edit clusterrole $(kubectl get clusterrole {OF_RELEASE} | grep /here-)`",
+            f"`kubectl edit $(kubectl get clusterrole {OF_RELEASE} | grep /here-)`",
         ),
     ],
 )
