@@ -89,7 +89,7 @@ def _edit_role(right: Right, namespace: str, release: str) -> str:
     if not name:
         return f"{kubectl} edit {role} NAME"
     # Cluster roles of releases of one name are told apart by the namespace, with which the chart begins their names.
-    ours = "" if right.namespaced else f" | grep /{home}-"
+    ours = "" if right.namespaced else f" | grep -F /{home}."
     # Names come with their type, which `edit` takes from them; with a type of its own it refuses them.
     return f"{kubectl} edit $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
 

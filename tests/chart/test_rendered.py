@@ -11,16 +11,20 @@ import yaml
 from controller.cli import _parser
 from controller.domain.constants import SHUTDOWN_LIMIT
 from tests.chart.helm import (
+    CHART,
     NAMESPACE,
     RELEASE,
     SCENARIOS,
+    VERSION,
     Json,
     Rendered,
     env_of,
     refusal,
     render,
     rules_of,
+    run,
     scenario,
+    values,
 )
 
 ONE_BOARD = next(path for path in SCENARIOS if path.stem == "one-board-values")
@@ -399,9 +403,23 @@ def test_a_hobbyist_needs_one_pod_and_a_database() -> None:
 
 
 def test_two_releases_share_no_name_outside_their_namespaces() -> None:
-    wide = {"ClusterRole", "ClusterRoleBinding"}
-    names = [each["metadata"]["name"] for each in render().objects if each["kind"] in wide]
-    assert all(name.startswith("switchboard-boards") for name in names)
+    one, other = (wide_names(*place) for place in (("ci", "prod-switchboard"), ("ci-prod", "switchboard")))
+    assert (
+        len(one) == len(other) == 4
+    )  # roles and bindings: the release's, and those of the job that withdraws
+    assert not one & other
+    assert all(name.startswith("ci.") for _, name in one)  # by which the doctor's command finds them
+
+
+def wide_names(namespace: str, release: str) -> set[tuple[str, str]]:
+    """What a release makes that lies in no namespace, but for the namespace that it shares or does not by intent."""
+    where = ["--namespace", namespace, "--kube-version", VERSION, "--values", "-"]
+    code, said = run("template", release, str(CHART), *where, given=values(ADVERTISES))
+    assert code == 0, said
+    objects = [each for each in yaml.safe_load_all(said) if each and each["kind"] != "Namespace"]
+    return {
+        (each["kind"], each["metadata"]["name"]) for each in objects if "namespace" not in each["metadata"]
+    }
 
 
 @pytest.mark.parametrize("component", ["controller", "webhook"])

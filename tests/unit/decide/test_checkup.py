@@ -240,7 +240,7 @@ OF_RELEASE = "-l app.kubernetes.io/instance=boards -o name"
         (
             Right("list", "nodes", namespaced=False),
             "here/boards",
-            f"`kubectl edit $(kubectl get clusterrole {OF_RELEASE} | grep /here-)`",
+            f"`kubectl edit $(kubectl get clusterrole {OF_RELEASE} | grep -F /here.)`",
         ),
     ],
 )
