@@ -19,7 +19,9 @@ NO_RIGHT = "cannot create resource"  # how it says that it is our own rights tha
 def helm_upgrade(release: str) -> str:
     """The command that changes a value of the release (namespace/name, or nothing where it is not known)."""
     namespace, _, name = release.partition("/")
-    return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} --reuse-values --set"
+    # With `--reuse-values` alone a newer chart would run with the defaults of the older one.
+    keep = "--reset-then-reuse-values"
+    return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} {keep} --set"
 
 
 def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: bool) -> list[Finding]:

@@ -1,5 +1,7 @@
 """The chart on a real API server: accepted whole, installed, changed, rolled back and taken away."""
 
+import shlex
+import shutil
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +10,7 @@ import httpx
 import pytest
 import yaml
 
+from controller.decide.checkup import helm_upgrade
 from hack.cluster.client import Cluster
 from tests.chart.helm import (
     CHART,
@@ -120,6 +123,35 @@ async def test_no_change_of_values_takes_the_namespace_of_running_workers_away(
     await until(lambda: nothing_left(admin))
 
 
+async def test_a_value_is_changed_by_the_doctors_command_and_the_defaults_of_a_newer_chart_come_with_it(
+    cluster: Cluster, admin: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    older = tmp_path / "older"
+    shutil.copytree(CHART, older)
+    defaults = yaml.safe_load((older / "values.yaml").read_text(encoding="utf-8"))
+    newer_ports = defaults["networkPolicy"]["egressPorts"]
+    defaults["networkPolicy"]["egressPorts"] = newer_ports[:1]
+    (older / "values.yaml").write_text(yaml.safe_dump(defaults), encoding="utf-8")
+    helm = Helm(cluster, tmp_path)
+    helm.run("install", values(OWN, {"controller": {"replicas": 2}}), older)
+    assert await egress_ports(admin) == newer_ports[:1]
+    _, *command = shlex.split(helm_upgrade(f"{PLACE}/{RELEASE}").replace("CHART", str(CHART)))
+    code, said = run(*command, "webhook.replicas=3", cluster=cluster.kubeconfig)
+    assert code == 0, said
+    assert [await deployed(admin, each) for each in ("controller", "webhook")] == [2, 3]
+    assert await egress_ports(admin) == newer_ports
+    helm.uninstall()
+    (await admin.delete(RUNNERS)).raise_for_status()
+    await until(lambda: nothing_left(admin))
+
+
+async def egress_ports(admin: httpx.AsyncClient) -> list[int]:
+    """Where the controller may connect to, besides DNS."""
+    name = f"{RELEASE}-switchboard-controller"
+    answer = await admin.get(f"/apis/networking.k8s.io/v1/namespaces/{PLACE}/networkpolicies/{name}")
+    return [each["port"] for each in answer.raise_for_status().json()["spec"]["egress"][1]["ports"]]
+
+
 async def namespace_stays(admin: httpx.AsyncClient, path: str = RUNNERS) -> bool:
     """Whether it is there and not on its way out."""
     answer = await admin.get(path)
@@ -138,11 +170,11 @@ class Helm:
         code, said = run("uninstall", RELEASE, "--namespace", PLACE, cluster=self._kubeconfig)
         assert code == 0, said
 
-    def run(self, command: str, given: str) -> None:
+    def run(self, command: str, given: str, chart: Path = CHART) -> None:
         """Install or upgrade; it must succeed."""
         self._file.write_text(given, encoding="utf-8")
         where = ["--namespace", PLACE, "--values", str(self._file)]
-        code, said = run(command, RELEASE, str(CHART), *where, cluster=self._kubeconfig)
+        code, said = run(command, RELEASE, str(chart), *where, cluster=self._kubeconfig)
         assert code == 0, said
 
 

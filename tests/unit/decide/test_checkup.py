@@ -250,8 +250,8 @@ def test_the_role_that_lacks_a_right_is_found_by_its_release(right: Right, relea
 
 
 def test_helm_is_told_the_release_where_it_is_known() -> None:
-    assert helm_upgrade(RELEASE) == "helm upgrade boards CHART -n here --reuse-values --set"
-    assert helm_upgrade("") == "helm upgrade RELEASE CHART -n NAMESPACE --reuse-values --set"
+    assert helm_upgrade(RELEASE) == "helm upgrade boards CHART -n here --reset-then-reuse-values --set"
+    assert helm_upgrade("") == "helm upgrade RELEASE CHART -n NAMESPACE --reset-then-reuse-values --set"
 
 
 def test_a_pod_that_would_be_taken_is_in_order() -> None:
