@@ -74,7 +74,8 @@ async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
     """All findings, part by part."""
     token = settings.admin_token.reveal() if settings.admin_token else None
     secrets, private = len(settings.webhook_secrets), settings.file.web.private
-    for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private):
+    push = settings.file.webhook is WebhookMode.PUSH
+    for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private, push=push):
         yield finding
     for part in (_database(settings), _github(settings, world.clock), _cluster(settings, world)):
         for finding in await part:

@@ -24,7 +24,9 @@ def helm_upgrade(release: str) -> str:
     return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} {keep} --set"
 
 
-def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: bool) -> list[Finding]:
+def judge_secrets(
+    *, admin_token: str | None, webhook_secrets: int, private: bool, push: bool
+) -> list[Finding]:
     """The secrets that come by environment; the token's length is looked at, never its text."""
     found = []
     if admin_token is None and private:
@@ -36,7 +38,7 @@ def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: boo
     elif len(admin_token) < SHORT_TOKEN:
         todo = "Make a longer one, e.g. with `openssl rand -hex 32`."
         found.append(warn("settings", f"the admin token has only {len(admin_token)} characters", todo))
-    if not webhook_secrets:
+    if push and not webhook_secrets:
         todo = "Set $GITHUB_WEBHOOK_SECRET where the receiver runs; the controller alone does not need it."
         found.append(warn("settings", "no webhook secret in this environment", todo))
     return found or [ok("settings", "file and secrets are complete")]

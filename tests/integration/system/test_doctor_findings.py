@@ -191,3 +191,13 @@ async def test_where_our_pods_run_may_stay_unknown(database_url: str, tmp_path: 
         seen = await visit(system, tmp_path, **changes)
         assert seen.code == 0
         assert "--verb=list --resource=pods" in seen.about("warn   placement: ")
+
+
+@pytest.mark.parametrize(("mode", "missed"), [(WebhookMode.PUSH, 1), (WebhookMode.PULL, 0)])
+async def test_a_webhook_secret_is_missed_only_where_deliveries_are_pushed(
+    database_url: str, tmp_path: Path, mode: WebhookMode, missed: int
+) -> None:
+    async with a_sound_system(database_url, tmp_path) as system:
+        file = system.file.model_copy(update={"webhook": mode})
+        seen = await visit(system, tmp_path, file=file, webhook_secrets=())
+        assert len([line for line in seen.lines if "no webhook secret" in line]) == missed

@@ -63,17 +63,19 @@ def worst(findings: Sequence[Finding]) -> Level:
 
 
 @pytest.mark.parametrize(
-    ("token", "secrets", "private", "level"),
+    ("token", "secrets", "private", "push", "level"),
     [
-        ("x" * 16, 1, False, Level.OK),
-        ("x" * 15, 1, False, Level.WARN),
-        (None, 1, False, Level.WARN),
-        (None, 1, True, Level.FAULT),
-        ("x" * 16, 0, True, Level.WARN),
+        ("x" * 16, 1, False, True, Level.OK),
+        ("x" * 15, 1, False, True, Level.WARN),
+        (None, 1, False, True, Level.WARN),
+        (None, 1, True, True, Level.FAULT),
+        ("x" * 16, 0, True, True, Level.WARN),
+        ("x" * 16, 0, True, False, Level.OK),  # nobody receives anything that could be signed
     ],
 )
-def test_secrets(token: str | None, secrets: int, private: bool, level: Level) -> None:
-    assert worst(judge_secrets(admin_token=token, webhook_secrets=secrets, private=private)) is level
+def test_secrets(token: str | None, secrets: int, private: bool, push: bool, level: Level) -> None:
+    found = judge_secrets(admin_token=token, webhook_secrets=secrets, private=private, push=push)
+    assert worst(found) is level
 
 
 @pytest.mark.parametrize(
