@@ -71,6 +71,22 @@ async def test_the_api_server_accepts_every_object(path: Path, admin: httpx.Asyn
         assert "warning" not in answer.headers, answer.headers["warning"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("ServiceMonitor", {"selector": {}, "endpoints": [{"port": "http", "intervall": "30s"}]}),
+        ("PrometheusRule", {"groups": [{"name": "a", "rules": [{"expresion": "up == 0"}]}]}),
+    ],
+)
+async def test_a_misspelt_field_of_the_operators_kinds_is_not_overlooked(
+    kind: str, spec: Json, admin: httpx.AsyncClient
+) -> None:
+    obj = {"apiVersion": "monitoring.coreos.com/v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    answer = await dry_run(admin, obj)
+    assert answer.status_code >= 400, answer.text
+    assert "field not declared in schema" in answer.text
+
+
 async def dry_run(admin: httpx.AsyncClient, obj: Json) -> httpx.Response:
     """Apply on the server without keeping it; an unknown field is a mistake."""
     query = {"dryRun": "All", "fieldManager": "test", "fieldValidation": "Strict", "force": "true"}
