@@ -18,6 +18,7 @@ from tests.chart.helm import (
     RELEASE,
     SCENARIOS,
     Json,
+    render,
     run,
     scenario,
     template,
@@ -27,6 +28,7 @@ from tests.chart.objects import PLACES, place_of, teach_monitoring
 from tests.contract.cluster.servers import client_of
 from tests.waiting import until
 
+# Pods are refused, and of what makes pods the API server warns.
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 PLACE = "installed"  # where it is installed; in NAMESPACE it is only tried
 OWN_NAME = f"runners-{uuid.uuid4().hex[:8]}"
@@ -85,6 +87,13 @@ async def test_a_misspelt_field_of_the_operators_kinds_is_not_overlooked(
     answer = await dry_run(admin, obj)
     assert answer.status_code >= 400, answer.text
     assert "field not declared in schema" in answer.text
+
+
+async def test_what_makes_pods_that_would_be_refused_is_warned_about(admin: httpx.AsyncClient) -> None:
+    database = render({"trialDatabase": {"enabled": True, "password": "x"}}).one("StatefulSet")
+    assert "warning" not in (await dry_run(admin, database)).headers
+    del database["spec"]["template"]["spec"]["securityContext"]
+    assert "PodSecurity" in (await dry_run(admin, database)).headers["warning"]
 
 
 async def dry_run(admin: httpx.AsyncClient, obj: Json) -> httpx.Response:
