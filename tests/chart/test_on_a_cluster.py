@@ -34,6 +34,12 @@ PLACE = "installed"  # where it is installed; in NAMESPACE it is only tried
 OWN_NAME = f"runners-{uuid.uuid4().hex[:8]}"
 OWN = {"config": {"kubernetes": {"namespace": OWN_NAME}}}
 RUNNERS = f"/api/v1/namespaces/{OWN_NAME}"
+NEXT = [  # after an installation
+    "kubectl label node NODE riseproject.dev/board=rv1",
+    f"kubectl -n {PLACE} rollout restart deployment,statefulset -l app.kubernetes.io/instance={RELEASE}",
+    f"helm test {RELEASE} -n {PLACE} --logs",
+    f"kubectl -n {PLACE} port-forward service/{RELEASE}-switchboard 8080:80",
+]
 OWN_LIST = f"app.kubernetes.io/instance={RELEASE}"
 
 
@@ -109,14 +115,20 @@ async def test_a_release_is_installed_changed_rolled_back_and_gone(
     cluster: Cluster, admin: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     helm = Helm(cluster, tmp_path)
-    helm.run("install", values(OWN))
+    notes = helm.run("install", values(OWN)).partition("NOTES:\n")[2]
+    assert commands_of(notes) == NEXT
+    assert "a job is root on its board. Boards should run nothing else" in notes
+    assert "Controller, receiver and trial database keep off boards." in notes
+    assert "GitHub has to reach /webhook of service/boards-switchboard-webhook" in notes
     assert await deployed(admin, "controller") == 1
     # Pods are refused or let in when they are made, so those of the Deployments must have come through.
     await until(lambda: has_pods(admin, {"controller", "webhook"}))
 
     helm.run("upgrade", values(OWN, {"controller": {"replicas": 2}}))
     assert await deployed(admin, "controller") == 2
-    helm.run("upgrade", values(OWN, {"mode": "all"}))
+    notes = helm.run("upgrade", values(OWN, {"mode": "all", "keepOffBoards": False}))
+    assert "keepOffBoards is off: a job can reach the controller's credentials on its node." in notes
+    assert "rollout restart" not in notes  # which would move nothing
     await until(lambda: has_pods(admin, {"controller"}))
 
     code, said = run("rollback", RELEASE, "1", "--namespace", PLACE, cluster=cluster.kubeconfig)
@@ -195,12 +207,18 @@ class Helm:
         code, said = run("uninstall", RELEASE, "--namespace", PLACE, cluster=self._kubeconfig)
         assert code == 0, said
 
-    def run(self, command: str, given: str, chart: Path = CHART) -> None:
-        """Install or upgrade; it must succeed."""
+    def run(self, command: str, given: str, chart: Path = CHART) -> str:
+        """Install or upgrade; it must succeed. What helm said."""
         self._file.write_text(given, encoding="utf-8")
         where = ["--namespace", PLACE, "--values", str(self._file)]
         code, said = run(command, RELEASE, str(chart), *where, cluster=self._kubeconfig)
         assert code == 0, said
+        return said
+
+
+def commands_of(notes: str) -> list[str]:
+    """What people are told to type."""
+    return [line.strip() for line in notes.splitlines() if line.startswith("     ")]
 
 
 async def deployed(admin: httpx.AsyncClient, component: str) -> int:
