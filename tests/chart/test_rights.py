@@ -140,7 +140,13 @@ async def test_slots_are_withdrawn_with_exactly_the_rights_of_the_hook(tmp_path:
         async with gateway_to(file, clock) as gateway:
             await asyncio.wait_for(gateway.nodes_synced(), 60)
             assert await withdraw_slots(gateway, "prod") == ("board-1",)
-            # The gateway follows pods too, which are nothing to the hook and refused.
+
+            # The gateway follows pods too, which are nothing to the hook and refused. It opens its watch of nodes when
+            # it has the list, which is all that withdrawing waits for.
+            async def all_used() -> bool:
+                return used_in(sim, 200) >= granted
+
+            await until(all_used)
             assert used_in(sim, 200) == granted
 
 
