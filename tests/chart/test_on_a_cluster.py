@@ -1,5 +1,7 @@
 """The chart on a real API server: accepted whole, installed, changed, rolled back and taken away."""
 
+import base64
+import re
 import shlex
 import shutil
 import uuid
@@ -25,6 +27,7 @@ from tests.chart.helm import (
     values,
 )
 from tests.chart.objects import PLACES, place_of, teach_monitoring
+from tests.chart.test_readme import README
 from tests.contract.cluster.servers import client_of
 from tests.waiting import until
 
@@ -180,6 +183,36 @@ async def test_a_value_is_changed_by_the_doctors_command_and_the_defaults_of_a_n
     helm.uninstall()
     (await admin.delete(RUNNERS)).raise_for_status()
     await until(lambda: nothing_left(admin))
+
+
+async def test_a_secret_that_came_from_values_is_rotated_by_a_value_since_a_patch_does_not_last(
+    cluster: Cluster, admin: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    helm = Helm(cluster, tmp_path)
+    helm.run("install", values(OWN))
+    path = f"/api/v1/namespaces/{PLACE}/secrets/{RELEASE}-switchboard"
+    patch = {"stringData": {"GITHUB_WEBHOOK_SECRET": "patched"}}
+    merge = {"content-type": "application/merge-patch+json"}
+    (await admin.patch(path, json=patch, headers=merge)).raise_for_status()
+    assert await webhook_secret(admin, path) == "patched"
+    helm.run("upgrade", values(OWN))
+    assert await webhook_secret(admin, path) == "hook"
+    (command,) = re.findall(r"`(helm upgrade [^`]*webhookSecret[^`]*)`", README)
+    for theirs, ours in (("CHART", str(CHART)), ("upgrade switchboard", f"upgrade {RELEASE}")):
+        command = command.replace(theirs, ours)
+    _, *arguments = shlex.split(command.replace("-n switchboard", f"-n {PLACE}"))
+    code, said = run(*arguments, cluster=cluster.kubeconfig)
+    assert code == 0, said
+    assert await webhook_secret(admin, path) == "NEW OLD"
+    helm.uninstall()
+    (await admin.delete(RUNNERS)).raise_for_status()
+    await until(lambda: nothing_left(admin))
+
+
+async def webhook_secret(admin: httpx.AsyncClient, path: str) -> str:
+    """What the receiver is given."""
+    data = (await admin.get(path)).raise_for_status().json()["data"]
+    return base64.b64decode(data["GITHUB_WEBHOOK_SECRET"]).decode()
 
 
 async def egress_ports(admin: httpx.AsyncClient) -> list[int]:
