@@ -74,7 +74,8 @@ async def examine(settings: Settings, world: World) -> AsyncIterator[Finding]:
     """All findings, part by part."""
     token = settings.admin_token.reveal() if settings.admin_token else None
     secrets, private = len(settings.webhook_secrets), settings.file.web.private
-    for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private):
+    push = settings.file.webhook is WebhookMode.PUSH
+    for finding in judge_secrets(admin_token=token, webhook_secrets=secrets, private=private, push=push):
         yield finding
     for part in (_database(settings), _github(settings, world.clock), _cluster(settings, world)):
         for finding in await part:
@@ -191,12 +192,12 @@ async def _seats(cluster: ClusterCheckup, settings: Settings) -> Sequence[Findin
     namespace, _, release = settings.release.partition("/")
     if not release:
         return []
+    label = settings.file.kubernetes.board_label
     try:
-        seats = await cluster.seats(namespace, release)
+        seats = await cluster.seats(namespace, release, label)
     except ClusterForbidden as error:
         todo = f"Let it list pods: `kubectl -n {namespace} create role NAME --verb=list --resource=pods`, and bind it."
         return [warn("placement", str(error), todo)]
-    label = settings.file.kubernetes.board_label
     return judge_seats(seats, await cluster.nodes(), label, settings.release)
 
 

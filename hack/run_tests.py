@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hack.chromium import chromium_missing
 from hack.cluster.client import cannot_start, given_kubeconfig, prepare
-from hack.cluster.programs import CannotBuild, cannot_have, program
+from hack.cluster.programs import OPERATOR_KINDS, CannotBuild, cannot_have, definition, program
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
@@ -32,28 +32,33 @@ def embedded_postgres_missing() -> str | None:
 
 def api_server_missing() -> str | None:
     """What is missing for tests on a real API server, if anything; what can be built is built."""
-    return _built(boards=False)
+    return _built(boards=False, kwok=False)
 
 
 def cluster_missing() -> str | None:
     """What is missing for tests on a real cluster, if anything; what can be built or installed is."""
     missing = embedded_postgres_missing()
     if missing is None and given_kubeconfig() is None:
-        missing = _built(boards=True)
-    return missing or _tools_missing("helm")  # renders the rights that the controller runs with
+        missing = _built(boards=True, kwok=True)
+    # Helm renders the rights that the controller runs with.
+    return missing or _tools_missing("helm") or _definitions_missing()
 
 
 def chart_tools_missing() -> str | None:
     """What is missing to render, evaluate and install what the chart holds, if anything."""
-    return _built(boards=False) or _tools_missing(*CHART_TOOLS)
+    return _built(boards=False, kwok=True) or _tools_missing(*CHART_TOOLS) or _definitions_missing()
 
 
-def _built(*, boards: bool) -> str | None:
-    return cannot_start(boards=boards, kwok=boards) or _tried(lambda: prepare(boards=boards, kwok=boards))
+def _built(*, boards: bool, kwok: bool) -> str | None:
+    return cannot_start(boards=boards, kwok=kwok) or _tried(lambda: prepare(boards=boards, kwok=kwok))
 
 
 def _tools_missing(*names: str) -> str | None:
     return cannot_have(*names) or _tried(lambda: [program(name) for name in names])
+
+
+def _definitions_missing() -> str | None:
+    return _tried(lambda: [definition(plural) for plural in OPERATOR_KINDS])
 
 
 def _tried(make: Callable[[], object]) -> str | None:

@@ -19,10 +19,14 @@ NO_RIGHT = "cannot create resource"  # how it says that it is our own rights tha
 def helm_upgrade(release: str) -> str:
     """The command that changes a value of the release (namespace/name, or nothing where it is not known)."""
     namespace, _, name = release.partition("/")
-    return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} --reuse-values --set"
+    # With `--reuse-values` alone a newer chart would run with the defaults of the older one.
+    keep = "--reset-then-reuse-values"
+    return f"helm upgrade {name or 'RELEASE'} CHART -n {namespace or 'NAMESPACE'} {keep} --set"
 
 
-def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: bool) -> list[Finding]:
+def judge_secrets(
+    *, admin_token: str | None, webhook_secrets: int, private: bool, push: bool
+) -> list[Finding]:
     """The secrets that come by environment; the token's length is looked at, never its text."""
     found = []
     if admin_token is None and private:
@@ -34,7 +38,7 @@ def judge_secrets(*, admin_token: str | None, webhook_secrets: int, private: boo
     elif len(admin_token) < SHORT_TOKEN:
         todo = "Make a longer one, e.g. with `openssl rand -hex 32`."
         found.append(warn("settings", f"the admin token has only {len(admin_token)} characters", todo))
-    if not webhook_secrets:
+    if push and not webhook_secrets:
         todo = "Set $GITHUB_WEBHOOK_SECRET where the receiver runs; the controller alone does not need it."
         found.append(warn("settings", "no webhook secret in this environment", todo))
     return found or [ok("settings", "file and secrets are complete")]
@@ -89,8 +93,9 @@ def _edit_role(right: Right, namespace: str, release: str) -> str:
     if not name:
         return f"{kubectl} edit {role} NAME"
     # Cluster roles of releases of one name are told apart by the namespace, with which the chart begins their names.
-    ours = "" if right.namespaced else f" | grep /{home}-"
-    return f"{kubectl} edit {role} $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
+    ours = "" if right.namespaced else f" | grep -F /{home}."
+    # Names come with their type, which `edit` takes from them; with a type of its own it refuses them.
+    return f"{kubectl} edit $({kubectl} get {role} -l app.kubernetes.io/instance={name} -o name{ours})"
 
 
 def judge_pod(pool: str, refusal: ClusterError | None, namespace: str, release: str) -> Finding:
@@ -162,12 +167,22 @@ def _strays(nodes: Sequence[Node], pools: Sequence[Pool], label: str) -> list[Fi
 def judge_seats(seats: Sequence[Seat], nodes: Sequence[Node], label: str, release: str) -> list[Finding]:
     """Whether our own pods keep off boards, where every job is root."""
     boards = {node.name for node in nodes if label in node.labels}
-    shared = sorted(f"{seat.pod} runs on {seat.node}" for seat in seats if seat.node in boards)
+    shared = [seat for seat in seats if seat.node in boards]
     if not shared:
         return [ok("placement", "our own pods keep off boards")] if seats else []
-    seen = f"{', '.join(shared)}, a board: a job can reach its credentials there"
-    keep_off = f"`{helm_upgrade(release)} keepOffBoards=true`"
+    where = sorted(f"{seat.pod} runs on {seat.node}" for seat in shared)
+    seen = f"{', '.join(where)}, a board: a job can reach its credentials there"
+    # What was there before the node got its label stays until it is made anew, whatever the values say.
+    placed_before = all(seat.keeps_off for seat in shared)
+    move = f"`{_restart(release)}`" if placed_before else f"`{helm_upgrade(release)} keepOffBoards=true`"
     if any(node.ready and node.schedulable for node in nodes if node.name not in boards):
-        return [fault("placement", seen, f"Move it: {keep_off}.")]
-    todo = f"Every node is a board. Add one without the label {label}, then {keep_off}."
+        return [fault("placement", seen, f"Move it: {move}.")]
+    todo = f"Every node is a board. Add one without the label {label}, then {move}."
     return [warn("placement", seen, todo)]
+
+
+def _restart(release: str) -> str:
+    """The command that makes every pod of the release (namespace/name) anew."""
+    namespace, _, name = release.partition("/")
+    kinds = "deployment,statefulset"
+    return f"kubectl -n {namespace} rollout restart {kinds} -l app.kubernetes.io/instance={name}"

@@ -77,6 +77,7 @@ class Seat:
 
     pod: str
     node: str
+    keeps_off: bool  # its affinity is away from boards; that is asked when it is placed, and never again
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 `program("kube-apiserver")` gives a path, building on demand. A folder under modules/ is a Go module that pins one
 project and names its programs as tools; what is built from it is kept outside the checkout, under a hash of its pins:
-~/.cache/switchboard/bin-<module>-<hash>/<program>.
+~/.cache/switchboard/bin-<module>-<hash>/<program>. `definition("servicemonitors")` gives a file of such a module.
 """
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -69,6 +70,11 @@ SOURCES = {
     ),
 }
 
+# The CustomResourceDefinitions that the Prometheus operator publishes; `package` is their folder.
+OPERATOR = "github.com/prometheus-operator/prometheus-operator"
+DEFINITIONS = Source("prometheus-operator", "example/prometheus-operator-crd", OPERATOR)
+OPERATOR_KINDS = ("servicemonitors", "prometheusrules")  # those that the chart makes
+
 
 class CannotBuild(Exception):
     """A program is not there and cannot be made here."""
@@ -98,6 +104,19 @@ def ready(name: str) -> Path | None:
         if folder is not None and (folder / name).is_file():
             return folder / name
     return None
+
+
+def definition(plural: str) -> Path:
+    """The file that defines a kind of the Prometheus operator; fetches its module the first time."""
+    folder = _kept_in(DEFINITIONS)
+    kept = folder / f"monitoring.coreos.com_{plural}.yaml"
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / ".lock"):
+        if not kept.is_file():
+            unfinished = folder / f".{plural}"
+            shutil.copyfile(_fetched(DEFINITIONS) / DEFINITIONS.package / kept.name, unfinished)
+            unfinished.rename(kept)
+    return kept
 
 
 def cannot_have(*names: str) -> str | None:
@@ -138,6 +157,20 @@ def _build(name: str, folder: Path) -> Path:
     unfinished.rename(folder / name)
     say(f"Built {name} in {time.monotonic() - began:.0f} s: {folder / name}")
     return folder / name
+
+
+def _fetched(source: Source) -> Path:
+    """The folder of the pinned module itself, as Go has it; Go holds it to the hash in go.sum."""
+    say(f"Fetching {source.pinned} {source.version} (once) …")
+    command = [str(_go()), "mod", "download", "-json", source.pinned]
+    environment = {**os.environ, "GOWORK": "off", "GOFLAGS": ""}
+    done = subprocess.run(
+        command, cwd=source.folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        say(f"{done.stdout}{done.stderr}")
+        raise CannotBuild(f"{source.pinned}, which Go could not fetch")
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def _show_progress(name: str, lines: Iterable[str]) -> list[str]:

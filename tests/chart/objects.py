@@ -4,6 +4,7 @@ from functools import partial
 
 import httpx
 
+from hack.cluster.programs import OPERATOR_KINDS, definition
 from tests.chart.helm import NAMESPACE, Json
 from tests.waiting import until
 
@@ -27,7 +28,6 @@ PLACES = {
     "ServiceMonitor": "/apis/monitoring.coreos.com/v1/namespaces/{}/servicemonitors",
     "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets",
 }
-OPERATOR = {"ServiceMonitor": ["endpoints", "selector"], "PrometheusRule": ["groups"]}
 
 
 def place_of(obj: Json) -> str:
@@ -36,24 +36,11 @@ def place_of(obj: Json) -> str:
 
 
 async def teach_monitoring(client: httpx.AsyncClient) -> None:
-    """Make the operator's kinds known, as far as this chart uses them."""
-    for kind, required in OPERATOR.items():
-        plural = f"{kind.lower()}s"
-        spec = {"type": "object", "required": required, "x-kubernetes-preserve-unknown-fields": True}
-        schema = {"type": "object", "properties": {"spec": spec}}
-        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-        body = {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.monitoring.coreos.com"},
-            "spec": {
-                "group": "monitoring.coreos.com",
-                "names": {"kind": kind, "plural": plural},
-                "scope": "Namespaced",
-                "versions": [version],
-            },
-        }
-        answer = await client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=body)
+    """Make the operator's kinds known, by its own definitions: an unknown field is a mistake as in any other kind."""
+    for plural in OPERATOR_KINDS:
+        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        body = definition(plural).read_bytes()
+        answer = await client.post(definitions, content=body, headers={"content-type": "application/yaml"})
         assert answer.status_code in (201, 409), answer.text
         await until(partial(_serves, client, f"/apis/monitoring.coreos.com/v1/{plural}"))
 

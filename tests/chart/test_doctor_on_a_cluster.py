@@ -2,8 +2,8 @@
 
 import random
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from controller.doctor import run_doctor
 from controller.gateways.clock import SystemClock
 from controller.settings import Settings
 from hack.cluster.client import Cluster
-from tests.chart.helm import CHART, run, values
+from tests.chart.helm import CHART, Json, run, values
 from tests.contract.cluster.servers import client_of
 from tests.integration.system.test_doctor import ADMIN, Visit
 from tests.systems import settings_for
@@ -60,16 +60,26 @@ class Installed:
 @pytest.fixture
 async def installed(cluster: Cluster, database_url: str, tmp_path: Path) -> AsyncIterator[Installed]:
     """The chart, installed; one board with a slot, and one node that is none."""
+    nodes = [a_node("doctor-board", {LABEL: "rv1"}, "1"), a_node("doctor-plain", {}, "0")]
+    async with an_installation(cluster, database_url, tmp_path, nodes) as installed:
+        yield installed
+
+
+@asynccontextmanager
+async def an_installation(
+    cluster: Cluster, database_url: str, folder: Path, nodes: Sequence[Json], *more: Json
+) -> AsyncIterator[Installed]:
+    """The chart, installed with these changes of the least values, in a cluster that has these nodes."""
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(client_of(cluster.kubeconfig))
         github = await stack.enter_async_context(a_github(SystemClock()))
-        for name, labels, slots in (("doctor-board", {LABEL: "rv1"}, "1"), ("doctor-plain", {}, "0")):
-            await make_node(admin, name, labels, slots)
-            stack.push_async_callback(admin.delete, f"/api/v1/nodes/{name}")
+        for node in nodes:
+            (await admin.post("/api/v1/nodes", json=node)).raise_for_status()
+            stack.push_async_callback(admin.delete, f"/api/v1/nodes/{node['metadata']['name']}")
         place = f"doctor-{uuid.uuid4().hex[:8]}"
         runners = f"{place}-runners"
-        file = tmp_path / "values.yaml"
-        file.write_text(values({"config": {"kubernetes": {"namespace": runners}}}), encoding="utf-8")
+        file = folder / "values.yaml"
+        file.write_text(values({"config": {"kubernetes": {"namespace": runners}}}, *more), encoding="utf-8")
         where = ["--namespace", place, "--create-namespace"]
         code, said = run(
             "install", RELEASE, str(CHART), *where, "--values", str(file), cluster=cluster.kubeconfig
@@ -77,21 +87,23 @@ async def installed(cluster: Cluster, database_url: str, tmp_path: Path) -> Asyn
         assert code == 0, said
         stack.push_async_callback(admin.delete, f"/api/v1/namespaces/{runners}")  # it outlives the release
         stack.callback(run, "uninstall", RELEASE, "--namespace", place, cluster=cluster.kubeconfig)
-        more = {"kubernetes": {"namespace": runners}, "webhook": "pull"}
-        settings = settings_for(github, database_url, [POOL], more).model_copy(
+        config = {"kubernetes": {"namespace": runners}, "webhook": "pull"}
+        settings = settings_for(github, database_url, [POOL], config).model_copy(
             update={"admin_token": ADMIN, "release": f"{place}/{RELEASE}"}
         )
-        kubeconfig = tmp_path / "doctor-kubeconfig"
+        kubeconfig = folder / "doctor-kubeconfig"
         kubeconfig.write_text(await account_of(admin, cluster, place), encoding="utf-8")
         await until(lambda: answers(admin, f"/api/v1/namespaces/{runners}/serviceaccounts/default"))
         yield Installed(admin, settings, kubeconfig, place)
 
 
-async def make_node(admin: httpx.AsyncClient, name: str, labels: dict[str, str], slots: str) -> None:
+def a_node(
+    name: str, labels: Mapping[str, str], slots: str, annotations: Mapping[str, str] | None = None
+) -> Json:
     offered = {"cpu": "4", "memory": "8Gi", "pods": "10", RESOURCE: slots}
     status = {"capacity": offered, "allocatable": offered, "conditions": READY}
-    node = {"metadata": {"name": name, "labels": labels}, "status": status}
-    (await admin.post("/api/v1/nodes", json=node)).raise_for_status()
+    metadata = {"name": name, "labels": dict(labels), "annotations": dict(annotations or {})}
+    return {"metadata": metadata, "status": status}
 
 
 async def account_of(admin: httpx.AsyncClient, cluster: Cluster, place: str) -> str:
@@ -143,7 +155,7 @@ async def test_a_verb_that_is_taken_away_is_found(installed: Installed) -> None:
     async def is_missed() -> bool:  # the API server's view of roles follows after a moment
         seen = await installed.visit()
         found = [line for line in seen.lines if f"may not list events in {installed.runners}" in line]
-        return seen.code == 1 and f"kubectl -n {installed.runners} edit role" in "".join(found)
+        return seen.code == 1 and f"kubectl -n {installed.runners} edit $(" in "".join(found)
 
     await until(is_missed)
 
@@ -169,7 +181,7 @@ async def test_a_controller_on_a_board_is_found(installed: Installed) -> None:
     assert seen.code == 1
     finding = seen.about("runs on doctor-board, a board")
     assert finding.startswith(f"FAULT  placement: {RELEASE}-switchboard-controller-")
-    assert "--set keepOffBoards=true" in finding
+    assert f"`kubectl -n {installed.place} rollout restart deployment,statefulset -l " in finding
     assert "webhook" not in finding
 
 

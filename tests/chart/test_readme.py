@@ -44,15 +44,44 @@ def test_the_command_for_one_board_is_about_values_that_there_are() -> None:
     assert f"riseproject.dev/board={pool['name']}" in block
 
 
+def test_boards_are_labelled_before_anything_is_placed_which_no_label_moves() -> None:
+    steps = README.partition("## Deploy with Helm")[2]
+    label, install = "`kubectl label node NODE riseproject.dev/board=", "helm upgrade --install switchboard"
+    assert steps.index(label) < steps.index(install)
+
+
 def test_hooks_are_never_applied() -> None:
     piped = re.findall(r"helm template[^`]*kubectl apply[^`]*", README)
     assert piped
     assert all("--no-hooks" in command for command in piped)
 
 
-def test_what_is_left_in_a_namespace_that_is_kept_has_the_label_by_which_it_is_deleted() -> None:
-    (key, value) = re.findall(r"delete pods,secrets -l (\S+)=(\w+)", README)[0]
-    assert instance_labels("prod")[key] == value  # of pods and of their Secrets
+def test_what_is_left_in_a_namespace_that_is_kept_is_deleted_by_labels_that_it_alone_has() -> None:
+    mistakes: list[str] = []
+    ours, beside = (
+        parse_file({**yaml.safe_load(example())["config"], "environment": environment}, mistakes)
+        for environment in ("prod", "staging")
+    )
+    assert ours is not None, mistakes
+    assert beside is not None, mistakes
+    selected = selector("delete pods,secrets")
+    assert selected.items() <= instance_labels(ours.instance).items()  # of pods and of their Secrets
+    assert not selected.items() <= instance_labels(beside.instance).items()
+    assert beside.instance == f"{ours.instance}-staging"
+
+
+def test_the_doctors_pod_that_is_left_is_deleted_by_labels_that_it_alone_has() -> None:
+    selected, release = selector("delete pods"), Rendered(example())
+    pods = {name: release.pod(name)["metadata"]["labels"] for name in (*release.components(), "doctor")}
+    for labels in pods.values():
+        labels["app.kubernetes.io/instance"] = "switchboard"  # here it is rendered by another name
+    assert [name for name, labels in pods.items() if selected.items() <= labels.items()] == ["doctor"]
+
+
+def selector(command: str) -> dict[str, str]:
+    """The labels that a command of the README asks for."""
+    (given,) = re.findall(rf"\b{command} -l ([^`]+)`", README.replace("\n", " "))
+    return dict(each.split("=") for each in given.split(","))
 
 
 def test_the_objects_in_commands_are_those_of_the_release() -> None:

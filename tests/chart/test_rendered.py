@@ -11,16 +11,20 @@ import yaml
 from controller.cli import _parser
 from controller.domain.constants import SHUTDOWN_LIMIT
 from tests.chart.helm import (
+    CHART,
     NAMESPACE,
     RELEASE,
     SCENARIOS,
+    VERSION,
     Json,
     Rendered,
     env_of,
     refusal,
     render,
     rules_of,
+    run,
     scenario,
+    values,
 )
 
 ONE_BOARD = next(path for path in SCENARIOS if path.stem == "one-board-values")
@@ -285,8 +289,10 @@ def hooks_of(rendered: Rendered) -> dict[str, Json]:
     }
 
 
-def test_slots_are_withdrawn_with_an_account_and_rights_of_that_job_alone() -> None:
-    hooks = hooks_of(render(ADVERTISES))
+@pytest.mark.parametrize("controllers", [{}, {"create": False, "name": "mine"}], ids=["made", "given"])
+def test_slots_are_withdrawn_with_an_account_and_rights_of_that_job_alone(controllers: Json) -> None:
+    """Or a controller that takes its time to end would get the right back to offer them."""
+    hooks = hooks_of(render(ADVERTISES, {"serviceAccount": controllers}))
     assert hooks.keys() == {"ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding", "Job"}
     account = hooks["Job"]["spec"]["template"]["spec"]["serviceAccountName"]
     assert account == f"{RELEASE}-switchboard-withdraw"
@@ -297,22 +303,18 @@ def test_slots_are_withdrawn_with_an_account_and_rights_of_that_job_alone() -> N
 @pytest.mark.parametrize(
     ("creates", "kinds"),
     [
-        ((True, False), {"ConfigMap", "ClusterRole", "ClusterRoleBinding", "Job"}),
-        ((False, False), {"ConfigMap", "Job"}),
-        ((False, True), set()),  # the account that was given rights by hand is gone by then
+        (False, {"ConfigMap", "Job"}),
+        (True, set()),  # the account that was given rights by hand is gone by then
     ],
 )
-def test_withdrawing_makes_no_role_or_account_that_the_values_do_not_allow(
-    creates: tuple[bool, bool], kinds: set[str]
+def test_withdrawing_makes_no_role_or_account_where_the_chart_makes_no_roles(
+    creates: bool, kinds: set[str]
 ) -> None:
-    rbac, account = creates
-    given: Json = {"rbac": {"create": rbac}, "serviceAccount": {"create": account, "name": "mine"}}
+    given: Json = {"rbac": {"create": False}, "serviceAccount": {"create": creates, "name": "mine"}}
     hooks = hooks_of(render(ADVERTISES, given))
     assert hooks.keys() == kinds
     if "Job" in hooks:
         assert hooks["Job"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
-    if "ClusterRoleBinding" in hooks:
-        assert hooks["ClusterRoleBinding"]["subjects"][0]["name"] == "mine"
 
 
 def test_every_pod_is_under_a_network_policy_and_the_database_talks_to_ours_only() -> None:
@@ -399,9 +401,23 @@ def test_a_hobbyist_needs_one_pod_and_a_database() -> None:
 
 
 def test_two_releases_share_no_name_outside_their_namespaces() -> None:
-    wide = {"ClusterRole", "ClusterRoleBinding"}
-    names = [each["metadata"]["name"] for each in render().objects if each["kind"] in wide]
-    assert all(name.startswith("switchboard-boards") for name in names)
+    one, other = (wide_names(*place) for place in (("ci", "prod-switchboard"), ("ci-prod", "switchboard")))
+    assert (
+        len(one) == len(other) == 4
+    )  # roles and bindings: the release's, and those of the job that withdraws
+    assert not one & other
+    assert all(name.startswith("ci.") for _, name in one)  # by which the doctor's command finds them
+
+
+def wide_names(namespace: str, release: str) -> set[tuple[str, str]]:
+    """What a release makes that lies in no namespace, but for the namespace that it shares or does not by intent."""
+    where = ["--namespace", namespace, "--kube-version", VERSION, "--values", "-"]
+    code, said = run("template", release, str(CHART), *where, given=values(ADVERTISES))
+    assert code == 0, said
+    objects = [each for each in yaml.safe_load_all(said) if each and each["kind"] != "Namespace"]
+    return {
+        (each["kind"], each["metadata"]["name"]) for each in objects if "namespace" not in each["metadata"]
+    }
 
 
 @pytest.mark.parametrize("component", ["controller", "webhook"])

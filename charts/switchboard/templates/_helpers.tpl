@@ -14,6 +14,11 @@
 {{- end -}}
 {{- end }}
 
+{{- /* Of what lies in no namespace. A namespace holds no dot, so no two releases get the same one. */}}
+{{- define "switchboard.wideName" -}}
+{{ .Release.Namespace }}.{{ include "switchboard.fullname" . }}
+{{- end }}
+
 {{- define "switchboard.selector" -}}
 app.kubernetes.io/name: {{ include "switchboard.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -47,14 +47,14 @@ class ClusterCheckup:
         call = Call(f"pod of pool {order.pool}", "POST", where, {"dryRun": "All"}, make_pod(order))
         await self._wire.fetch(call)
 
-    async def seats(self, namespace: str, release: str) -> list[Seat]:
+    async def seats(self, namespace: str, release: str, board_label: str) -> list[Seat]:
         """Where the pods of a release of the chart run, but for those that have no node yet or are on their way out."""
         query = {"labelSelector": f"app.kubernetes.io/instance={release},{COMPONENTS}"}
         call = Call("list our own pods", "GET", path("namespaces", namespace, "pods"), query)
         pods = (await self._wire.fetch(call)).get("items") or ()
         staying = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-        placed = [(pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName")) for pod in staying]
-        return [Seat(name, node) for name, node in placed if node]
+        placed = [(pod["metadata"]["name"], pod["spec"]) for pod in staying if pod["spec"].get("nodeName")]
+        return [Seat(name, spec["nodeName"], _keeps_off(spec, board_label)) for name, spec in placed]
 
     async def nodes(self) -> list[Node]:
         """All nodes, every page."""
@@ -67,3 +67,11 @@ class ClusterCheckup:
             if not more:
                 return found
             query["continue"] = more
+
+
+def _keeps_off(spec: dict[str, Any], board_label: str) -> bool:
+    """Whether every way that a pod's affinity leaves onto a node is closed to boards, as the chart writes it."""
+    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
+    closed = {"key": board_label, "operator": "DoesNotExist"}
+    return bool(terms) and all(closed in (term.get("matchExpressions") or ()) for term in terms)

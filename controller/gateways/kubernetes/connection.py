@@ -5,22 +5,29 @@ from pathlib import Path
 
 import yaml
 from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config
-from kubernetes.aio.config.incluster_config import SERVICE_HOST_ENV_NAME, SERVICE_TOKEN_FILENAME
+from kubernetes.aio.config import ConfigException, load_kube_config
+from kubernetes.aio.config.incluster_config import (
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
 
 from controller.errors import ConfigError, clip
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
+ACCOUNT = Path(SERVICE_TOKEN_FILENAME).parent  # where the kubelet puts a pod's token and the authority
 
 
-async def connect(kubeconfig: Path | None) -> ApiClient:
+async def connect(kubeconfig: Path | None, account: Path = ACCOUNT) -> ApiClient:
     """Open a client: in a pod by its service account, whose token is re-read as it rotates, else a file."""
     configuration = Configuration()
-    inside = kubeconfig is None and _in_a_pod()
-    source = SERVICE_TOKEN_FILENAME if inside else _kubeconfig(kubeconfig)
+    token, authority = account / "token", account / "ca.crt"
+    inside = kubeconfig is None and bool(os.environ.get(SERVICE_HOST_ENV_NAME)) and token.is_file()
+    source = str(token) if inside else _kubeconfig(kubeconfig)
     try:
         if inside:
-            load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            loader = InClusterConfigLoader(str(token), str(authority))  # type: ignore[no-untyped-call]
+            loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
         else:
             await load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=source, client_configuration=configuration, persist_config=False
@@ -36,7 +43,3 @@ async def connect(kubeconfig: Path | None) -> ApiClient:
 
 def _kubeconfig(given: Path | None) -> str:
     return str(given or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG)
-
-
-def _in_a_pod() -> bool:
-    return bool(os.environ.get(SERVICE_HOST_ENV_NAME)) and Path(SERVICE_TOKEN_FILENAME).is_file()

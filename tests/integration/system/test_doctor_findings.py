@@ -147,7 +147,7 @@ CASES = [
     Case(our_clock_is_five_minutes_ahead, "clock: it is 5m ahead of GitHub's", "timedatectl", faults=3),
     Case(our_clock_is_five_minutes_behind, "clock: it is 5m behind GitHub's", "timedatectl set-ntp true"),
     Case(the_database_is_away, "database: ", 'psql "$DATABASE_URL"'),
-    Case(a_verb_is_missing, "rbac: may not list events in default", "kubectl -n default edit role"),
+    Case(a_verb_is_missing, "rbac: may not list events in default", "kubectl -n default edit role NAME"),
     Case(no_node_has_the_label, "no node matches", "kubectl label node NODE riseproject.dev/board=rv1"),
     Case(the_nodes_lack_the_resource, "none of its 1 nodes offers", "--set config.boards.advertise=true"),
     Case(nothing_was_delivered, "App 111: no recent deliveries", f"active on {APP_PAGE}"),
@@ -191,3 +191,13 @@ async def test_where_our_pods_run_may_stay_unknown(database_url: str, tmp_path: 
         seen = await visit(system, tmp_path, **changes)
         assert seen.code == 0
         assert "--verb=list --resource=pods" in seen.about("warn   placement: ")
+
+
+@pytest.mark.parametrize(("mode", "missed"), [(WebhookMode.PUSH, 1), (WebhookMode.PULL, 0)])
+async def test_a_webhook_secret_is_missed_only_where_deliveries_are_pushed(
+    database_url: str, tmp_path: Path, mode: WebhookMode, missed: int
+) -> None:
+    async with a_sound_system(database_url, tmp_path) as system:
+        file = system.file.model_copy(update={"webhook": mode})
+        seen = await visit(system, tmp_path, file=file, webhook_secrets=())
+        assert len([line for line in seen.lines if "no webhook secret" in line]) == missed

@@ -63,17 +63,19 @@ def worst(findings: Sequence[Finding]) -> Level:
 
 
 @pytest.mark.parametrize(
-    ("token", "secrets", "private", "level"),
+    ("token", "secrets", "private", "push", "level"),
     [
-        ("x" * 16, 1, False, Level.OK),
-        ("x" * 15, 1, False, Level.WARN),
-        (None, 1, False, Level.WARN),
-        (None, 1, True, Level.FAULT),
-        ("x" * 16, 0, True, Level.WARN),
+        ("x" * 16, 1, False, True, Level.OK),
+        ("x" * 15, 1, False, True, Level.WARN),
+        (None, 1, False, True, Level.WARN),
+        (None, 1, True, True, Level.FAULT),
+        ("x" * 16, 0, True, True, Level.WARN),
+        ("x" * 16, 0, True, False, Level.OK),  # nobody receives anything that could be signed
     ],
 )
-def test_secrets(token: str | None, secrets: int, private: bool, level: Level) -> None:
-    assert worst(judge_secrets(admin_token=token, webhook_secrets=secrets, private=private)) is level
+def test_secrets(token: str | None, secrets: int, private: bool, push: bool, level: Level) -> None:
+    found = judge_secrets(admin_token=token, webhook_secrets=secrets, private=private, push=push)
+    assert worst(found) is level
 
 
 @pytest.mark.parametrize(
@@ -235,12 +237,12 @@ OF_RELEASE = "-l app.kubernetes.io/instance=boards -o name"
         (
             Right("list", "events"),
             "here/boards",
-            f"`kubectl -n runners edit role $(kubectl -n runners get role {OF_RELEASE})`",
+            f"`kubectl -n runners edit $(kubectl -n runners get role {OF_RELEASE})`",
         ),
         (
             Right("list", "nodes", namespaced=False),
             "here/boards",
-            f"`kubectl edit clusterrole $(kubectl get clusterrole {OF_RELEASE} | grep /here-)`",
+            f"`kubectl edit $(kubectl get clusterrole {OF_RELEASE} | grep -F /here.)`",
         ),
     ],
 )
@@ -250,8 +252,8 @@ def test_the_role_that_lacks_a_right_is_found_by_its_release(right: Right, relea
 
 
 def test_helm_is_told_the_release_where_it_is_known() -> None:
-    assert helm_upgrade(RELEASE) == "helm upgrade boards CHART -n here --reuse-values --set"
-    assert helm_upgrade("") == "helm upgrade RELEASE CHART -n NAMESPACE --reuse-values --set"
+    assert helm_upgrade(RELEASE) == "helm upgrade boards CHART -n here --reset-then-reuse-values --set"
+    assert helm_upgrade("") == "helm upgrade RELEASE CHART -n NAMESPACE --reset-then-reuse-values --set"
 
 
 def test_a_pod_that_would_be_taken_is_in_order() -> None:
@@ -313,7 +315,26 @@ def test_boards(nodes: list[Node], level: Level) -> None:
 def test_our_own_pods_belong_off_boards_wherever_there_is_another_node(
     nodes: list[Node], level: Level
 ) -> None:
-    assert worst(judge_seats([Seat("controller-1", "one")], nodes, LABEL, RELEASE)) is level
+    assert worst(judge_seats([Seat("controller-1", "one", True)], nodes, LABEL, RELEASE)) is level
+
+
+RESTART = "`kubectl -n here rollout restart deployment,statefulset -l app.kubernetes.io/instance=boards`"
+SET_VALUE = f"`{helm_upgrade(RELEASE)} keepOffBoards=true`"
+
+
+@pytest.mark.parametrize(
+    ("keep_off", "todo", "not_todo"),
+    [((True, True), RESTART, SET_VALUE), ((True, False), SET_VALUE, RESTART)],
+)
+@pytest.mark.parametrize("elsewhere", [{}, {LABEL: "rv1"}], ids=["a place to go to", "only boards"])
+def test_what_keeps_off_boards_and_is_on_one_came_before_the_label_and_is_made_anew(
+    keep_off: tuple[bool, ...], todo: str, not_todo: str, elsewhere: dict[str, str]
+) -> None:
+    nodes = [a_board("one", "rv1"), Node("two", elsewhere, True, True, False, 0)]
+    seats = [Seat(f"pod-{number}", "one", keeps) for number, keeps in enumerate(keep_off)]
+    (finding,) = judge_seats([*seats, Seat("pod-elsewhere", "three", False)], nodes, LABEL, RELEASE)
+    assert todo in finding.todo
+    assert not_todo not in finding.todo
 
 
 def test_without_pods_of_ours_nothing_is_said_of_their_place() -> None:
