@@ -240,10 +240,11 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True)
 class WaitingGroup:
-    """Pending jobs of one pool that wait for one reason; None: nobody has looked at them yet."""
+    """Pending jobs of one pool that wait for one reason; None: no decision about them is stored."""
 
     pool: str | None
     reason: str | None
+    unjudged: bool  # without a reason for longer than iterations take; else they are about to start
     jobs: int
     oldest_at: datetime | None  # None: all of them were cancelled or given up
 

@@ -79,11 +79,14 @@ def queue_by_pool(groups: Iterable[WaitingGroup], now: datetime) -> dict[str, Sh
 
 
 def queue_by_reason(groups: Iterable[WaitingGroup]) -> list[Shown]:
-    """How many jobs wait for which reason, the commonest first; None: nobody has looked at them yet."""
-    counts: Counter[str | None] = Counter()
+    """How many jobs wait for which reason, the commonest first; None: they are about to start, or not judged."""
+    counts: Counter[tuple[str | None, bool]] = Counter()
     for group in groups:
-        counts[group.reason] += group.jobs
-    return [{"reason": reason, "jobs": jobs} for reason, jobs in counts.most_common()]
+        counts[group.reason, group.unjudged] += group.jobs
+    return [
+        {"reason": reason, "unjudged": unjudged, "jobs": jobs}
+        for (reason, unjudged), jobs in counts.most_common()
+    ]
 
 
 def without_boards(pools: Sequence[Pool], tallies: Iterable[BoardTally]) -> list[Pool]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.charts import BoardDay, Charts, Span
+from controller.domain.explain import UNJUDGED_AFTER
 from controller.domain.jobs import Entity, EntityType, Job
 from controller.domain.pages import (
     BoardRow,
@@ -242,8 +243,11 @@ class PageStore:
             AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)) f
     """
     QUEUE = """
-    SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) FILTER (WHERE mark IS NULL) AS oldest_at
-    FROM jobs WHERE status = 'pending' GROUP BY pool, skip_reason ORDER BY jobs DESC, pool, reason
+    SELECT pool, reason, reason IS NULL AND since < %(judged_since)s AS unjudged, count(*) AS jobs,
+        min(created_at) FILTER (WHERE mark IS NULL) AS oldest_at
+    FROM (SELECT pool, COALESCE(skip_reason, mark) AS reason, GREATEST(seen_at, skip_since) AS since, mark, created_at
+          FROM jobs WHERE status = 'pending') AS waiting
+    GROUP BY 1, 2, 3 ORDER BY jobs DESC, pool, reason, unjudged
     """
     # Whoever leads holds a lock for as long as it is there; the server lists it under unsigned numbers.
     LEADER = """
@@ -279,7 +283,7 @@ class PageStore:
             waiting = await self._rows(connection, self.WAITING, values)
             failures = await self._rows(connection, self.FAILURES, values)
             holds = await self._holds(connection, now)
-            queue = await self._rows(connection, self.QUEUE, {})
+            queue = await self._rows(connection, self.QUEUE, {"judged_since": now - UNJUDGED_AFTER})
             leader = await self._leader(connection)
         return Overview(
             QueueCounts(**counts[0]),

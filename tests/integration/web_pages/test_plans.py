@@ -138,7 +138,7 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     turn = {"created_at": LAST, "job_id": 7, "pool": "p-7", "board": "b", "limit": 100}
     yield "queue of a pool", page_turns.QUEUE, turn
     yield "pace of a pool", page_turns.PACE, turn
-    yield "queue by reason", PageStore.QUEUE, {}
+    yield "queue by reason", PageStore.QUEUE, {"judged_since": LAST}
     for span in Span:
         values = {"start": span.start(LAST), "now": LAST, "seconds": int(span.bucket.total_seconds())}
         values |= {"harmless": ["runner_idle"]}
