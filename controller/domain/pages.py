@@ -61,6 +61,8 @@ class JobFilter:
     repo: str | None = None  # owner/name in any case
     label: str | None = None
     text: str | None = None  # in the name of the job, its repository or its owner
+    pool: str | None = None
+    failed_since: datetime | None = None  # lost since then
     lost_since: datetime | None = None  # of those that were lost only the ones queued since then
     sees_private: bool = False  # else private repositories are not found by what is not shown of them
 

@@ -178,6 +178,8 @@ JOB_FILTERS: list[Json] = [
     _text("label", 200, "One label."),
     _text("text", 200, "Words of the job's name or repository."),
     _query("run", {"type": "integer", "minimum": 1, "maximum": ID_LIMIT}, "The id of a run."),
+    _text("pool", 200, "The name of a pool."),
+    _query("failed_since", DAY, "Those that were lost since this day, UTC."),
 ]
 WORKER_FILTERS: list[Json] = [
     _statuses(*STATUS_WORDS),

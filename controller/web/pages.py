@@ -139,6 +139,7 @@ class Pages:
             "part": part,
             "statuses": [status.value for status in JobStatus],
             "known_labels": labels,
+            "pools": self._pools(),
             "text_reach": TEXT_REACH if wanted.text else None,
         }
         return View("history.html", "Jobs", rows, context, links)

@@ -32,7 +32,7 @@ from controller.domain.pages import (
 from controller.domain.reasons import HARMLESS
 from controller.domain.workers import WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
-from controller.gateways.postgres.job_history import read_history
+from controller.gateways.postgres.job_history import LONGEST_JOB, read_history
 from controller.gateways.postgres.leader import Leadership, lock_key
 from controller.gateways.postgres.page_charts import read_board_days, read_charts
 from controller.gateways.postgres.page_turns import read_turn
@@ -44,7 +44,6 @@ WORKERS_OF_JOB_SHOWN = 20
 OVERVIEW_ROWS = 8
 LATELY = timedelta(minutes=30)
 NO_FAULT = [reason.value for reason in HARMLESS]
-LONGEST_JOB = timedelta(days=40)  # GitHub ends every job before that: older ones cannot have failed today
 
 # A list shows the end of a failed worker's log; its own page shows all that was kept.
 LISTED_COLUMNS = WORKER_COLUMNS.replace(
@@ -274,7 +273,7 @@ class PageStore:
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """Counts, boards, what waits longest and what failed last; today begins at midnight UTC."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        values: dict[str, Any] = {"today": today, "horizon": now - LONGEST_JOB, "limit": OVERVIEW_ROWS}
+        values: dict[str, Any] = {"today": today, "horizon": today - LONGEST_JOB, "limit": OVERVIEW_ROWS}
         values |= {"lately": now - LATELY, "before": now - 2 * LATELY, "harmless": NO_FAULT}
         async with reading(self._database) as connection:
             counts = await self._rows(connection, self.COUNTS, values)

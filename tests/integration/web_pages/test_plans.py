@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -96,9 +97,12 @@ def history_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
         "a label": (JobFilter(label="rare"), None),
         "a common label": (JobFilter(label="ubuntu-24.04-riscv"), None),
         "a label of nobody": (JobFilter(label="none"), None),
+        "a pool": (JobFilter(pool="p"), None),
+        "a pool of nobody": (JobFilter(pool="none"), None),
+        "lost today": (JobFilter(failed_since=LAST - timedelta(hours=9)), None),
     }
     for name, (wanted, entities) in filters.items():
-        for status in JobStatus:
+        for status in filter(partial(job_history.concerns, wanted), JobStatus):
             for offset in (0, 99_900):
                 values = section_values(wanted, status, entities, offset, 101)
                 query = job_history.OLDEST_FIRST if status is JobStatus.PENDING else job_history.NEWEST_FIRST
