@@ -21,7 +21,8 @@ ID_LIMIT = 2**63 - 1
 ENTITY_LIMIT = 100
 TEXT_LIMIT = 200
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)
-DAYS_BACK_LIMIT = 20_000
+CALENDAR_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DAYS_BACK = "-([0-9]{1,4}|[01][0-9]{4}|20000)d"  # of a length that stays within the days above
 
 DAYS = frozenset({"page", "per_page", "start", "end"})
 JOBS = DAYS | {"status", "entity", "repo", "label", "text", "run", "pool", "failed_since"}
@@ -150,10 +151,9 @@ def _day(query: Mapping[str, str], name: str, now: datetime) -> date | None:
     text = query.get(name, "").strip()
     if not text:
         return None
-    if back := re.fullmatch(r"-([0-9]{1,5})d", text):
-        if int(back[1]) <= DAYS_BACK_LIMIT:
-            return now.astimezone(UTC).date() - timedelta(days=int(back[1]))
-    elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+    if back := re.fullmatch(DAYS_BACK, text):
+        return now.astimezone(UTC).date() - timedelta(days=int(back[1]))
+    if re.fullmatch(CALENDAR_DAY, text):
         try:
             day = date.fromisoformat(text)
         except ValueError:
