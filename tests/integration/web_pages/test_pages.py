@@ -259,5 +259,24 @@ async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncCl
         assert "pod_failed" not in text
 
 
+@pytest.mark.parametrize("page", ["/", "/boards"])
+async def test_a_board_that_is_no_longer_held_says_so_until_the_next_iteration(
+    browser: httpx.AsyncClient, seed: Seed, page: str
+) -> None:
+    await seed.board("node-1", "held")
+    await seed.hold("board", "node-1", "drain", until=NOW + timedelta(seconds=1))
+    assert "its hold has just ended" not in (await browser.get(page)).text
+    await seed.run("UPDATE holds SET until = '2026-03-01 12:00Z'")
+    assert "its hold has just ended" in (await browser.get(page)).text
+
+
+async def test_what_is_said_of_a_job_that_was_not_taken_on_fits_wherever_it_is_read(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.event("workflow_job.queued", job_id=42)
+    told = (await browser.get("/jobs/42.json")).json()["explanation"]["next_step"]
+    assert told.startswith("Its events, on the page of the job, tell what arrived")
+
+
 async def test_the_days_of_a_filter_are_said_to_be_utc(browser: httpx.AsyncClient) -> None:
     assert "From (UTC)" in (await browser.get("/workers")).text
