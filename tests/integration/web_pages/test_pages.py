@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from html import unescape
 
 import httpx
 import pytest
@@ -246,6 +247,31 @@ async def test_what_to_do_is_said_once_for_all_jobs_of_a_reason(
         assert text.count("check that the runner group on GitHub serves this repository") == 1
         assert all(f"Idle: w-{job_id}." in text for job_id in (1, 2, 3))
     assert "check that the runner group" in (await browser.get("/jobs/1")).text
+
+
+@pytest.mark.parametrize("page", ["/", "/workers", "/workers?status=failed"])
+async def test_what_to_do_is_said_once_for_all_workers_of_a_reason(
+    browser: httpx.AsyncClient, seed: Seed, page: str
+) -> None:
+    for name in ("w-1", "w-2", "w-3"):
+        reason = "pod_failed" if name != "w-3" else "pod_missing"
+        await seed.worker(name, "failed", failure_reason=reason, completed_at=ago(minutes=5))
+    text = unescape((await browser.get(page)).text)
+    assert text.count(EXPLANATIONS[Reason.POD_FAILED].sentence) == 2
+    assert text.count("Read the exit code and the last log lines.") == 1
+    assert "Read the exit code and the last log lines." in (await browser.get("/workers/w-1")).text
+
+
+async def test_a_short_log_stands_open_in_a_list_and_every_log_on_its_own_page(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    for name, lines in (("w-short", 5), ("w-long", 6)):
+        info = {"log_tail": "\n".join(["a line"] * lines)}
+        await seed.worker(name, "failed", failure_reason="pod_failed", failure_info=info)
+    listed = (await browser.get("/workers")).text
+    assert 'data-key="log-w-short" open>' in listed
+    assert 'data-key="log-w-long">' in listed
+    assert 'data-key="log-w-long" open>' in (await browser.get("/workers/w-long")).text
 
 
 async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncClient, seed: Seed) -> None:
