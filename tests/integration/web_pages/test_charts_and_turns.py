@@ -134,3 +134,20 @@ async def test_usage_tells_the_cap_and_the_boards(browser: httpx.AsyncClient, se
     await seed.board("node-2", "free")
     (row,) = (await browser.get("/usage.json")).json()
     assert (row["max_workers"], row["boards"], row["boards_free"]) == (20, 2, 1)
+    assert "Organization · cap 20" in (await browser.get("/usage")).text
+
+
+async def test_what_one_row_of_usage_has_to_spare_does_not_cancel_what_another_is_short_of(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    spare = "spare workers of one row do not serve another"
+    for job_id in (1, 2, 3):
+        await seed.job(job_id)
+    await seed.job(4, labels=["riscv-rvv"], pool="vector")
+    sums = '<td data-label="Deficit" class="num">4</td>'
+    page = (await browser.get("/usage")).text
+    assert (sums in page, spare in page) == (True, False)
+    await seed.worker("w-1", labels=["other"], pool="vector")
+    await seed.worker("w-2", labels=["other"], pool="vector")
+    page = (await browser.get("/usage")).text
+    assert (sums in page, spare in page) == (True, True)
