@@ -9,8 +9,10 @@ import asyncio
 import shutil
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from playwright.async_api import Browser, async_playwright
 
@@ -18,12 +20,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 # Found once the project is on the path:
+from controller.domain.reasons import EXPLANATIONS, Skip  # noqa: E402
 from hack.chromium import FLAGS, chromium, chromium_missing  # noqa: E402
-from hack.demo import a_demo, waiting  # noqa: E402
+from hack.demo import a_demo, ask, waiting  # noqa: E402
+from hack.quiet import contradictions, standing  # noqa: E402
 
 FOLDER = ROOT / "hack" / "screenshots"
 SPEED = 4
-TRIES = 8  # a waiting job may have started before it is photographed
+TRIES = 300  # until nothing changes for as long as a picture takes
+PAUSE = 0.5  # seconds
 DESKTOP, PHONE = (1280, 960), (390, 844)
 Scheme = Literal["light", "dark"]
 
@@ -48,24 +53,47 @@ async def photograph(base: str) -> None:
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
         for scheme in ("light", "dark"):
-            await shoot(browser, base, "/", f"overview-{scheme}", scheme, (1280, 1240))
-            await shoot(browser, base, "/", f"charts-{scheme}", scheme, DESKTOP, part=".charts")
-            await shoot(browser, base, "/usage", f"usage-{scheme}", scheme, DESKTOP)
-            await shoot(browser, base, "/workers?status=failed", f"workers-{scheme}", scheme, DESKTOP)
-            await shoot(browser, base, "/boards", f"boards-{scheme}", scheme, (1280, 1230))
-            await shoot_waiting(browser, base, f"job-{scheme}", scheme)
-        await shoot(browser, base, "/", "overview-phone", "light", PHONE)
+            for path, name, size, part in (
+                ("/", "overview", (1280, 1240), ""),
+                ("/", "charts", DESKTOP, ".charts"),
+                ("/usage", "usage", DESKTOP, ""),
+                ("/workers?status=failed", "workers", DESKTOP, ""),
+                ("/boards", "boards", (1280, 1230), ""),
+            ):
+                await quietly(
+                    base, partial(shoot, browser, base, path, f"{name}-{scheme}", scheme, size, part)
+                )
+            await quietly(base, partial(shoot_waiting, browser, base, f"job-{scheme}", scheme))
+        await quietly(base, partial(shoot, browser, base, "/", "overview-phone", "light", PHONE))
         await browser.close()
 
 
-async def shoot_waiting(browser: Browser, base: str, name: str, scheme: Scheme) -> None:
-    """A job that still waits when its picture is taken."""
+async def quietly(base: str, take: Callable[[], Awaitable[bool]]) -> None:
+    """Take a picture again until what it shows fits together, and nothing changed while it was taken."""
     for _ in range(TRIES):
-        path = await asyncio.to_thread(waiting, base)
-        if path is not None and await shoot(browser, base, path, name, scheme, (1280, 900), needs=".turn"):
-            return
-        await asyncio.sleep(1.0)
-    raise TimeoutError("no job waited for long enough")
+        before = await asyncio.to_thread(moment, base)
+        if not contradictions(*before) and await take():
+            after = await asyncio.to_thread(moment, base)
+            if standing(*before) == standing(*after):
+                return
+        await asyncio.sleep(PAUSE)
+    raise TimeoutError("there was no quiet moment")
+
+
+def moment(base: str) -> tuple[Any, Any]:
+    """What the pages say right now: the overview, and what waits."""
+    return ask(f"{base}/overview.json"), ask(f"{base}/jobs.json?status=pending")
+
+
+async def shoot_waiting(browser: Browser, base: str, name: str, scheme: Scheme) -> bool:
+    """A job that still waits for a board when its picture is taken, with its place in the queue."""
+    path = await asyncio.to_thread(waiting, base)
+    if path is None:
+        return False
+    says = EXPLANATIONS[Skip.NO_FREE_SLOTS].sentence
+    return await shoot(
+        browser, base, path, name, scheme, (1280, 900), needs=".panel.pending:has(.turn)", says=says
+    )
 
 
 async def shoot(
@@ -75,9 +103,10 @@ async def shoot(
     name: str,
     scheme: Scheme,
     size: tuple[int, int],
-    *,
     part: str = "",
+    *,
     needs: str = "main",
+    says: str = "",
 ) -> bool:
     """Photograph what a window of this size shows; False if the page lacks what the picture is about."""
     context = await browser.new_context(
@@ -86,7 +115,7 @@ async def shoot(
     try:
         page = await context.new_page()
         await page.goto(f"{base}{path}")
-        if await page.locator(needs).count() == 0:
+        if await page.locator(needs).filter(has_text=says).count() == 0:
             return False
         file = FOLDER / f"{name}.png"
         await (page.locator(part).screenshot(path=file) if part else page.screenshot(path=file))

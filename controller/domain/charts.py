@@ -35,12 +35,12 @@ class Span(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PoolPoint:
-    """A pool in one bucket; the means of its snapshots."""
+    """A pool in one bucket, by its snapshots."""
 
     pool: str
     bucket: int
-    queue_depth: float
-    utilisation: float | None  # busy of all slots, 0 to 1; None: it had none
+    queue_depth: int  # the most that waited at once
+    utilisation: float | None  # mean of busy of all slots, 0 to 1; None: it had none
 
 
 @dataclass(frozen=True, slots=True)

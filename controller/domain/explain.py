@@ -155,7 +155,9 @@ def explain_ignored(job_id: int, events: Iterable[EventRow], *, full: bool) -> E
             step = "Nothing to do; re-run it if a result is wanted."
         case _:
             sentence = "It was delivered but not taken on."
-            step = "The events below tell what arrived; re-run the job if a result is wanted."
+            step = (
+                "Its events, on the page of the job, tell what arrived; re-run the job if a result is wanted."
+            )
     return Explained(job_id, IGNORED, outcome, sentence, step, told[-1].at if told else None)
 
 

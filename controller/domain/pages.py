@@ -61,6 +61,8 @@ class JobFilter:
     repo: str | None = None  # owner/name in any case
     label: str | None = None
     text: str | None = None  # in the name of the job, its repository or its owner
+    pool: str | None = None
+    failed_since: datetime | None = None  # lost since then
     lost_since: datetime | None = None  # of those that were lost only the ones queued since then
     sees_private: bool = False  # else private repositories are not found by what is not shown of them
 
@@ -240,10 +242,11 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True)
 class WaitingGroup:
-    """Pending jobs of one pool that wait for one reason; None: nobody has looked at them yet."""
+    """Pending jobs of one pool that wait for one reason; None: no decision about them is stored."""
 
     pool: str | None
     reason: str | None
+    unjudged: bool  # without a reason for longer than iterations take; else they are about to start
     jobs: int
     oldest_at: datetime | None  # None: all of them were cancelled or given up
 

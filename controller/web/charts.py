@@ -1,6 +1,7 @@
 """Charts: from points to paths for inline SVG, with the words that go beside and instead of them.
 
-A plot is as wide as it has buckets and 100 high; the style sheet stretches it. Lines break where nothing was measured.
+A plot is as wide as it has buckets and 100 high; the style sheet stretches it. Lines break where nothing was measured,
+and where nothing is to be seen all of them are one: the floor, which is drawn wherever something was measured.
 """
 
 import asyncio
@@ -16,10 +17,10 @@ from controller.domain.reasons import HARMLESS, Reason
 from controller.web.reader import PageDeps
 
 HEIGHT = 100
-TONES = 8  # colours in the style sheet
-FAULTS = (4, 2, 3, 5, 0, 1, 6, 7)  # the same colours, the alarming ones first
+TONES = 8  # colours in the style sheet for pools, and as many others for reasons
+FLOOR = 0.005  # of the height: what is lower lies on the lowest line
 FAULT_TONES = {  # a reason keeps its colour, whichever others there are
-    reason.value: FAULTS[place % TONES]
+    reason.value: place % TONES
     for place, reason in enumerate(reason for reason in Reason if reason not in HARMLESS)
 }
 COUNTS = (1, 2, 4, 6, 10, 20, 30, 40, 60, 100)
@@ -41,6 +42,7 @@ class Series:
     name: str
     tone: int
     path: str
+    dots: str  # points without a neighbour
     last: str  # its newest value, or for bars their sum
     values: Values  # one per bucket
     dashed: bool = False  # goes with the line before it, and has no place of its own in the legend
@@ -63,6 +65,7 @@ class Chart:
     summary: str  # for those who do not see it
     empty: str = ""  # what to say instead of an empty chart
     note: str = ""  # what its lines mean, where the title does not say it
+    floor: str = ""  # where anything was measured
 
 
 @dataclass(slots=True)
@@ -117,9 +120,9 @@ def draw_charts(charts: Charts, pools: Sequence[str]) -> list[Chart]:
         for reason in reasons
     }
     return [
-        _lines(charts, "queue", "Jobs waiting", depth, _count, COUNTS),
+        _lines(charts, "queue", "Jobs waiting", depth, _count, COUNTS, "most at once in"),
         _waits(charts, known),
-        _lines(charts, "utilisation", "Boards in use", used, _share, (1,)),
+        _lines(charts, "utilisation", "Boards in use", used, _share, (1,), "mean of"),
         _bars(charts, "failures", "Failed workers", failed),
     ]
 
@@ -134,16 +137,39 @@ def spread(charts: Charts, points: Iterable[tuple[int, float | None]]) -> Values
 
 
 def line(values: Values, top: float) -> str:
-    """A path through the middle of each bucket; a lone point is a short dash."""
-    parts = []
-    for known, run in groupby(enumerate(values), key=lambda pair: pair[1] is not None):
-        if not known:
-            continue
-        points = [(x + 0.5, HEIGHT - HEIGHT * min(1.0, (value or 0.0) / top)) for x, value in run]
-        if len(points) == 1:
-            points = [(points[0][0] - 0.5, points[0][1]), (points[0][0] + 0.5, points[0][1])]
-        parts.append("M" + "L".join(f"{x:g} {y:.4g}" for x, y in points))
-    return "".join(parts)
+    """A path through the middle of each bucket."""
+    return "".join(
+        "M" + "L".join(f"{x:g} {y:.4g}" for x, y in run) for run in _runs(values, top) if len(run) > 1
+    )
+
+
+def dots(values: Values, top: float) -> str:
+    """A path that has no length at each point without a neighbour: its round ends make it a dot."""
+    return "".join(f"M{x:g} {y:.4g}h0" for run in _runs(values, top) if len(run) == 1 for x, y in run)
+
+
+def _runs(values: Values, top: float) -> list[list[tuple[float, float]]]:
+    """Points in a row, but for those on the floor that lead nowhere."""
+    shares = [None if value is None else min(1.0, value / top) for value in values]
+    high = [False, *(share is not None and share > FLOOR for share in shares), False]
+    drawn = [share is not None and any(high[x : x + 3]) for x, share in enumerate(shares)]
+    points = enumerate(zip(drawn, shares, strict=True))
+    return [
+        [(x + 0.5, HEIGHT - HEIGHT * (share or 0.0)) for x, (_, share) in run]
+        for seen, run in groupby(points, key=lambda point: point[1][0])
+        if seen
+    ]
+
+
+def floor(named: Mapping[str, Values]) -> str:
+    """The lowest line, wherever any of them was measured."""
+    known = [any(value is not None for value in column) for column in zip(*named.values(), strict=True)]
+    path, place = "", 0
+    for seen, run in groupby(known):
+        width = len(list(run))
+        path += f"M{place} {HEIGHT}h{width}" if seen else ""
+        place += width
+    return path
 
 
 def ceiling(values: Iterable[float | None], steps: Sequence[int]) -> float:
@@ -174,16 +200,17 @@ def _lines(
     named: Mapping[str, Values],
     say: Callable[[float], str],
     steps: Sequence[int],
+    means: str,
 ) -> Chart:
     top = ceiling((value for values in named.values() for value in values), steps)
     series = tuple(
-        Series(name, tone % TONES, line(values, top), _said(_last(values), say), values)
+        Series(name, tone % TONES, line(values, top), dots(values, top), _said(_last(values), say), values)
         for tone, (name, values) in enumerate(named.items())
     )
     highest = max((value for values in named.values() for value in values if value is not None), default=None)
     now = ", ".join(f"{one.name} {one.last}" for one in series)
     summary = (
-        f"{title}, last {charts.span.value}: in the last {_bucket(charts)} {now}; highest {say(highest)}."
+        f"{title}, last {charts.span.value}; {means} the last {_bucket(charts)}: {now}; highest {say(highest)}."
         if highest is not None
         else ""
     )
@@ -202,7 +229,8 @@ def _lines(
         _tips(named, say, "not measured"),
         summary,
         empty,
-        f"mean of the last {_bucket(charts)}",
+        f"{means} the last {_bucket(charts)}",
+        floor(named),
     )
 
 
@@ -221,7 +249,15 @@ def _waits(charts: Charts, pools: Sequence[str]) -> Chart:
         for name, values in ((pool, half[pool]), (f"{pool}, 95 %", most[pool])):
             last = _said(_last(values), _time)
             series.append(
-                Series(name, tone % TONES, line(values, top), last, values, dashed=values is most[pool])
+                Series(
+                    name,
+                    tone % TONES,
+                    line(values, top),
+                    dots(values, top),
+                    last,
+                    values,
+                    dashed=values is most[pool],
+                )
             )
     said = {
         pool: [_wait_said(*waits) for waits in zip(half[pool], most[pool], strict=True)] for pool in pools
@@ -235,7 +271,9 @@ def _waits(charts: Charts, pools: Sequence[str]) -> Chart:
     note = f"median of the last {_bucket(charts)}; dashed: 95 % waited less"
     summary = f"{title}, last {charts.span.value}; {note}: {now}."
     empty = "" if charts.waits else "No job started in this time."
-    return _chart(charts, "waits", title, False, _time(top), tuple(series), tips, summary, empty, note)
+    return _chart(
+        charts, "waits", title, False, _time(top), tuple(series), tips, summary, empty, note, floor(half)
+    )
 
 
 def _wait_said(half: float | None, most: float | None) -> str:
@@ -257,8 +295,9 @@ def _bars(charts: Charts, key: str, title: str, named: Mapping[str, Values]) -> 
         series.append(
             Series(
                 name.replace("_", " "),
-                FAULT_TONES.get(name, FAULTS[-1]),
+                FAULT_TONES.get(name, TONES - 1),
                 "".join(path),
+                "",
                 _count(sum(value or 0 for value in values)),
                 values,
             )
@@ -291,6 +330,7 @@ def _chart(
     summary: str,
     empty: str,
     note: str = "",
+    floor: str = "",
 ) -> Chart:
     whole = charts.span.bucket * charts.span.buckets
     marks = tuple(charts.start + whole * place / (AXIS_MARKS - 1) for place in range(AXIS_MARKS))
@@ -309,6 +349,7 @@ def _chart(
         summary,
         empty,
         note,
+        floor,
     )
 
 

@@ -40,15 +40,13 @@ def grouped(
         counts = counted[board]
         known = [state for state in STATES if counts[state]]
         states = [(state, counts[state]) for state in (*known, *sorted(counts.keys() - set(STATES)))]
-        waiting = [queue[pool] for pool in tiles[0]["pools"] if queue and pool in queue]
         groups.append(
             {
                 "board": board,
                 "pools": tiles[0]["pools"],
                 "tiles": tiles,
                 "states": states,
-                "waiting": sum(one["jobs"] for one in waiting),
-                "oldest_wait_seconds": max((one["oldest_wait_seconds"] for one in waiting), default=None),
+                "waiting": [queue[pool] for pool in tiles[0]["pools"] if queue and pool in queue],
             }
         )
     return groups
@@ -71,7 +69,8 @@ def queue_by_pool(groups: Iterable[WaitingGroup], now: datetime) -> dict[str, Sh
     """How much waits in each pool, and for how long at most."""
     found: dict[str, Shown] = {}
     for group in groups:
-        pool = found.setdefault(group.pool or "", {"jobs": 0, "oldest_wait_seconds": 0})
+        name = group.pool or ""
+        pool = found.setdefault(name, {"pool": name, "jobs": 0, "oldest_wait_seconds": 0})
         pool["jobs"] += group.jobs
         waited = max(0, round((now - group.oldest_at).total_seconds())) if group.oldest_at else 0
         pool["oldest_wait_seconds"] = max(pool["oldest_wait_seconds"], waited)
@@ -79,11 +78,14 @@ def queue_by_pool(groups: Iterable[WaitingGroup], now: datetime) -> dict[str, Sh
 
 
 def queue_by_reason(groups: Iterable[WaitingGroup]) -> list[Shown]:
-    """How many jobs wait for which reason, the commonest first; None: nobody has looked at them yet."""
-    counts: Counter[str | None] = Counter()
+    """How many jobs wait for which reason, the commonest first; None: they are about to start, or not judged."""
+    counts: Counter[tuple[str | None, bool]] = Counter()
     for group in groups:
-        counts[group.reason] += group.jobs
-    return [{"reason": reason, "jobs": jobs} for reason, jobs in counts.most_common()]
+        counts[group.reason, group.unjudged] += group.jobs
+    return [
+        {"reason": reason, "unjudged": unjudged, "jobs": jobs}
+        for (reason, unjudged), jobs in counts.most_common()
+    ]
 
 
 def without_boards(pools: Sequence[Pool], tallies: Iterable[BoardTally]) -> list[Pool]:

@@ -4,7 +4,7 @@ from controller import __version__
 from controller.domain.charts import Span
 from controller.web.bodies import ActionBody, HoldBody, NoteBody
 from controller.web.openapi_schemas import STATUS_WORDS, Json, array_of, ref, schemas
-from controller.web.query import ID_LIMIT, PER_PAGE_LIMIT, REACH_LIMIT
+from controller.web.query import CALENDAR_DAY, DAYS_BACK, ID_LIMIT, PER_PAGE_LIMIT, REACH_LIMIT
 
 SUMMARY = """Reads are open to everyone (unless `web.private` is set) and show no more of private repositories than
 their owner. Writes need `Authorization: Bearer $SWITCHBOARD_ADMIN_TOKEN`; `X-Requested-By` names whoever uses it.
@@ -163,7 +163,7 @@ JOB_ID: Json = {
     "description": "GitHub's id of the job.",
     "schema": {"type": "integer", "minimum": 1, "maximum": ID_LIMIT},
 }
-DAY: Json = {"type": "string", "pattern": "^([0-9]{4}-[0-9]{2}-[0-9]{2}|-[0-9]{1,4}d)$"}
+DAY: Json = {"type": "string", "pattern": f"^({CALENDAR_DAY}|{DAYS_BACK})$"}
 SPAN = _query("span", {"enum": [span.value for span in Span]}, "How far back the charts go.")
 SLICE: list[Json] = [
     _query("page", {"type": "integer", "minimum": 1, "maximum": REACH_LIMIT}, "Which slice, from 1."),
@@ -178,6 +178,8 @@ JOB_FILTERS: list[Json] = [
     _text("label", 200, "One label."),
     _text("text", 200, "Words of the job's name or repository."),
     _query("run", {"type": "integer", "minimum": 1, "maximum": ID_LIMIT}, "The id of a run."),
+    _text("pool", 200, "The name of a pool."),
+    _query("failed_since", DAY, "Those that were lost since this day, UTC."),
 ]
 WORKER_FILTERS: list[Json] = [
     _statuses(*STATUS_WORDS),

@@ -284,7 +284,12 @@ def _overview() -> Json:
             oldest_at=MAYBE_WHEN,
             oldest_wait_seconds=MAYBE_NUMBER,
         ),
-        reasons={"type": "array", "items": _object(reason=MAYBE, jobs=NUMBER)},
+        reasons={
+            "type": "array",
+            "items": _object(
+                reason=MAYBE, unjudged=_said(FLAG, "Without a reason for over a minute."), jobs=NUMBER
+            ),
+        },
         boards=array_of("Board"),
         holds=array_of("Hold"),
         waiting=array_of("Job"),

@@ -57,7 +57,7 @@ NEVER_SEEN = (
     "the repository; what GitHub keeps back for an approval arrives later."
 )
 OVERVIEW_BOARDS = 500
-SUMMED = ("demand", "supply", "deficit", "jobs_pending", "jobs_running")
+SUMMED = ("demand", "supply", "jobs_pending", "jobs_running")
 
 
 class NotThere(Exception):
@@ -119,6 +119,9 @@ class Pages:
             row |= self._boards_of(row["pools"], counts)
         links = page_links(request.url, part, more=listing.more)
         sums = {name: sum(row[name] for row in rows) for name in SUMMED}
+        sums["deficit"] = sum(
+            max(0, row["deficit"]) for row in rows
+        )  # spare workers serve their own key only
         context = {"rows": rows, "part": part, "sums": sums, "pools": self._pools()}
         return View("usage.html", "Usage", rows, context, links)
 
@@ -139,6 +142,7 @@ class Pages:
             "part": part,
             "statuses": [status.value for status in JobStatus],
             "known_labels": labels,
+            "pools": self._pools(),
             "text_reach": TEXT_REACH if wanted.text else None,
         }
         return View("history.html", "Jobs", rows, context, links)

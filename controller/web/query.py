@@ -21,10 +21,11 @@ ID_LIMIT = 2**63 - 1
 ENTITY_LIMIT = 100
 TEXT_LIMIT = 200
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(9998, 12, 31)
-DAYS_BACK_LIMIT = 20_000
+CALENDAR_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DAYS_BACK = "-([0-9]{1,4}|[01][0-9]{4}|20000)d"  # of a length that stays within the days above
 
 DAYS = frozenset({"page", "per_page", "start", "end"})
-JOBS = DAYS | {"status", "entity", "repo", "label", "text", "run"}
+JOBS = DAYS | {"status", "entity", "repo", "label", "text", "run", "pool", "failed_since"}
 WORKERS = DAYS | {"status", "pool", "node", "failed_since"}
 CHARTS = frozenset({"span"})
 SEARCH = frozenset({"q"})
@@ -88,19 +89,20 @@ def read_job_filter(query: Mapping[str, str], now: datetime, *, sees_private: bo
         repo=_text(query, "repo", "owner/name", TEXT_LIMIT),
         label=label.lower() if label else None,
         text=_text(query, "text", "some words", TEXT_LIMIT),
+        pool=_text(query, "pool", "the name of a pool", TEXT_LIMIT),
+        failed_since=_since(query, "failed_since", now),
         sees_private=sees_private,
     )
 
 
 def read_worker_filter(query: Mapping[str, str], now: datetime) -> WorkerFilter:
     """Read what narrows the list of workers."""
-    failed = _day(query, "failed_since", now)
     return WorkerFilter(
         _statuses(query, WorkerStatus),
         read_window(query, now),
         pool=_text(query, "pool", "the name of a pool", TEXT_LIMIT),
         node=_text(query, "node", "the name of a node", 2 * TEXT_LIMIT),
-        failed_since=datetime.combine(failed, time(), UTC) if failed else None,
+        failed_since=_since(query, "failed_since", now),
     )
 
 
@@ -149,10 +151,9 @@ def _day(query: Mapping[str, str], name: str, now: datetime) -> date | None:
     text = query.get(name, "").strip()
     if not text:
         return None
-    if back := re.fullmatch(r"-([0-9]{1,5})d", text):
-        if int(back[1]) <= DAYS_BACK_LIMIT:
-            return now.astimezone(UTC).date() - timedelta(days=int(back[1]))
-    elif re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+    if back := re.fullmatch(DAYS_BACK, text):
+        return now.astimezone(UTC).date() - timedelta(days=int(back[1]))
+    if re.fullmatch(CALENDAR_DAY, text):
         try:
             day = date.fromisoformat(text)
         except ValueError:
@@ -160,6 +161,11 @@ def _day(query: Mapping[str, str], name: str, now: datetime) -> date | None:
         if FIRST_DAY <= day <= LAST_DAY:
             return day
     raise BadQuery(f"{name} must be a day as YYYY-MM-DD (UTC) or as -7d, not {clip(text, 40)!r}.")
+
+
+def _since(query: Mapping[str, str], name: str, now: datetime) -> datetime | None:
+    day = _day(query, name, now)
+    return datetime.combine(day, time(), UTC) if day else None
 
 
 def _statuses(query: Mapping[str, str], kind: type[Status]) -> tuple[Status, ...]:

@@ -36,6 +36,7 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
 }
+SHORT_LOG = 5, 400  # lines, characters
 FRESH = {"Cache-Control": "no-cache"}
 NAVIGATION = (
     ("/", "Overview"),
@@ -139,6 +140,7 @@ def _templates() -> Environment:
         "noted": noted,
         "seconds": lambda took: round(took.total_seconds()),
         "explained": _explained,
+        "short": _short,
         "took": _took,
     }
     templates.globals |= {
@@ -194,6 +196,11 @@ def _explained(reason: str | None) -> str:
     """The sentence of a reason, for a hover text; empty if it has none."""
     known = SKIPS.get(reason or "") or REASONS.get(reason or "")
     return known.sentence if known else ""
+
+
+def _short(log: str) -> bool:
+    """Whether a log is so short that it stands open in a list."""
+    return len(log) <= SHORT_LOG[1] and len(log.splitlines()) <= SHORT_LOG[0]
 
 
 def _value(value: object) -> str:

@@ -53,7 +53,7 @@ class SigningIn:
         value = self._admin.open_session(name)
         if value is None:
             return self._form(request, back, IMPOSSIBLE, 403)
-        if not self._admin.judge(request, str(fields.get("token") or "").strip()):
+        if not self._admin.knows(str(fields.get("token") or "").strip()):
             log.warning("sign_in.refused", client=request.client.host if request.client else None)
             return self._form(request, back, WRONG, 403)
         log.info("sign_in.done", who=name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hack.bench.figures import Figure, table
 from hack.bench.provisioning import burst, latency, turnaround
-from hack.bench.reading import idle_iteration, pages, webhooks
+from hack.bench.reading import LIVE_WORKERS, idle_iteration, pages, webhooks
 from hack.bench.rig import Rig, a_rig
 
 
@@ -56,7 +56,7 @@ async def _figures(sizes: Sizes) -> AsyncIterator[Figure]:
 
 
 async def _reading(sizes: Sizes) -> AsyncIterator[Figure]:
-    async with _rig(organizations=50, boards=0) as rig:
+    async with _rig(organizations=50, boards=LIVE_WORKERS) as rig:
         async for figure in pages(rig, sizes.jobs, sizes.samples):
             yield figure
 

@@ -11,17 +11,25 @@ from hack.bench.figures import Figure, percentile
 from hack.bench.rig import IMAGE, LABELS, Rig, gateways
 from hack.bench.world import BOARD
 
+WAITING_JOBS, LIVE_WORKERS = 2_000, 500
+WAITING_FROM = 50_000_000  # the ids of waiting jobs, as WAITING has them
 PAGES = (
     "/",
     "/?span=7d",
     "/usage",
     "/jobs",
     "/jobs?status=failed",
+    "/jobs?status=pending&pool=bench",
+    "/jobs?failed_since=-1d",
     "/jobs?text=job+97",
     "/jobs.json?page=50",
     "/jobs/97",
+    f"/jobs/{WAITING_FROM + 1_000}",
     "/queue",
     "/workers",
+    "/workers?status=failed",
+    "/workers?failed_since=-1d",
+    "/workers?node=board-0097",
     "/workers/rise-riscv-runner-000000097",
     "/boards",
     "/schedules",
@@ -40,11 +48,15 @@ FROM (SELECT g, now() - interval '1 hour' - g * interval '20 s' AS at FROM gener
 """
 WORKERS = """
 INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image,
-    made_for, node, status, failure_reason, created_at, pod_at, running_at, pod_ended_at, completed_at, updated_at)
+    made_for, node, status, failure_reason, failure_info, created_at, pod_at, running_at, pod_ended_at, completed_at,
+    updated_at)
 SELECT 'rise-riscv-runner-' || lpad(g::text, 9, '0'), 1 + g %% 50, 'org-' || g %% 50, 'Organization', '111', 7,
     ARRAY['bench'], 'bench', 'image', g, 'board-' || lpad((g %% 500)::text, 4, '0'),
     CASE WHEN g %% 97 = 0 THEN 'failed' ELSE 'completed' END,
-    CASE WHEN g %% 97 = 0 THEN 'pod_failed' END, at, at, at, at + interval '5 min', at + interval '5 min', at
+    CASE WHEN g %% 97 = 0 THEN 'pod_failed' END,
+    CASE WHEN g %% 97 = 0 THEN jsonb_build_object('containers', '[{"name": "runner", "exit_code": 1}]'::jsonb,
+        'log_tail', repeat('a line of the log of runner ' || g || chr(10), 200)) END,
+    at, at, at, at + interval '5 min', at + interval '5 min', at
 FROM (SELECT g, now() - interval '1 hour' - g * interval '20 s' AS at FROM generate_series(1, %(count)s) g) made
 """
 WAITING = """
@@ -68,6 +80,11 @@ SELECT now() - interval '1 hour' - g * interval '20 s', 'webhook', 'workflow_job
     'rise-riscv-runner-' || lpad(g::text, 9, '0')
 FROM generate_series(1, %(count)s) g
 """
+SNAPSHOTS = """
+INSERT INTO board_snapshots (pool, at, slots, free, busy, held, unreachable, queue_depth, oldest_wait_seconds)
+SELECT pool, now() - minute * interval '1 min', 500, 100, 400, 0, 0, minute % 50, 60
+FROM unnest(ARRAY['bench', 'one', 'another']) pool, generate_series(1, 7 * 24 * 60) minute
+"""
 SCHEDULES = """
 INSERT INTO schedules (name, owner, enabled, type, spec, action, arguments, created_at, updated_at)
 SELECT 'schedule-' || g, 'api', false, 'cron', '0 8 * * *', 'prune', '{}', now(), now() FROM generate_series(1, 20) g
@@ -77,15 +94,20 @@ INSERT INTO occurrences (schedule, due_at, action, status, created_at)
 SELECT 'schedule-' || 1 + g %% 20, at, 'prune', CASE WHEN g %% 97 = 0 THEN 'failed' ELSE 'completed' END, at
 FROM (SELECT g, now() - g * interval '1 min' AS at FROM generate_series(1, %(count)s / 20) g) made
 """
-FORGET = "TRUNCATE jobs, workers, events, schedules, occurrences"
+FORGET = "TRUNCATE jobs, workers, events, schedules, occurrences, board_snapshots"
 
 
 async def pages(rig: Rig, jobs: int, samples: int) -> AsyncIterator[Figure]:
-    """Every page, again and again."""
+    """Every page, again and again, while every board is taken and many jobs wait."""
     await _run(rig, FORGET)
     await _run(rig, JOBS, jobs)
     await _run(rig, WORKERS, jobs)
+    await _run(rig, WAITING, WAITING_JOBS)
+    await _run(rig, LIVE, LIVE_WORKERS)
+    async with gateways(rig) as (_, cluster):
+        await _make_pods(rig, cluster, LIVE_WORKERS)
     await _run(rig, EVENTS, jobs)
+    await _run(rig, SNAPSHOTS)
     await _run(rig, SCHEDULES)
     await _run(rig, OCCURRENCES, jobs)
     await _run(rig, "ANALYZE")
@@ -121,7 +143,7 @@ async def webhooks(rig: Rig, deliveries: int, at_once: int) -> AsyncIterator[Fig
 async def _bare(rig: Rig, number: int) -> None:
     row = "SELECT pg_notify('bare', '')"
     event = "INSERT INTO events (at, source, kind, delivery) VALUES (now(), 'webhook', 'bare', %(guid)s)"
-    job = WAITING.replace("50000000 + g", "60000000 + %(number)s").replace("%(count)s", "1")
+    job = WAITING.replace(f"{WAITING_FROM} + g", "60000000 + %(number)s").replace("%(count)s", "1")
     async with rig.database.transaction() as connection:
         await connection.execute(job, {"number": number})
         await connection.execute(event, {"guid": f"bare-{number}"})
@@ -150,7 +172,7 @@ async def idle_iteration(
         await _make_pods(rig, cluster, workers)
     had = 0
     for size in sizes:
-        await _run(rig, WAITING.replace("50000000", f"{50_000_000 + had * 10}"), size - had)
+        await _run(rig, WAITING.replace(str(WAITING_FROM), str(WAITING_FROM + had * 10)), size - had)
         had = size
         await _run(rig, "ANALYZE")
         async with rig.running():

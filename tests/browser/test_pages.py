@@ -25,6 +25,19 @@ async def test_the_boards_page_names_what_does_not_fit_together(window: Window, 
     await expect(main.get_by_role("row", name=re.compile("scw-em-rv1-4"))).to_contain_text("1 of 1")
 
 
+async def test_what_opens_a_command_looks_as_if_it_opens_and_not_as_if_it_ran(
+    window: Window, seed: Seed
+) -> None:
+    await seed_fleet(seed)
+    await window.open("/boards")
+    drain = window.page.locator("summary", has_text="Drain").first
+    after = "summary => getComputedStyle(summary, '::after').content"
+    assert (await drain.evaluate(after)).strip('" ') == "▾"
+    await drain.click()
+    assert (await drain.evaluate(after)).strip('" ') == "▴"
+    await expect(window.page.get_by_text("/drain").first).to_be_visible()
+
+
 async def test_opened_log_lines_stay_open_over_a_live_update(window: Window, seed: Seed) -> None:
     await seed_fleet(seed)
     await window.open("/workers")

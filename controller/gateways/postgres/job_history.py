@@ -4,6 +4,7 @@ Each status is a section of its own that an index delivers in order. A slice is 
 touches; a section before it is only counted, and only when it lies before the slice altogether.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from controller.domain.jobs import Job, JobStatus
@@ -11,6 +12,7 @@ from controller.domain.pages import TEXT_REACH, JobFilter, Listing, Slice
 from controller.gateways.postgres.database import Connection
 from controller.gateways.postgres.rows import JOB_COLUMNS, job_of
 
+LONGEST_JOB = timedelta(days=40)  # GitHub ends every job before that: older ones cannot have failed today
 SECTIONS = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.COMPLETED)
 
 # A filter that is NULL folds away while planning: these statements are never prepared, so the plan sees the values.
@@ -21,6 +23,8 @@ MATCHING = """
     AND (%(run_id)s::bigint IS NULL OR run_id = %(run_id)s::bigint AND (%(sees_private)s OR NOT private))
     AND (%(repo)s::text IS NULL OR lower(repo) = lower(%(repo)s::text) AND (%(sees_private)s OR NOT private))
     AND (%(label)s::text IS NULL OR labels @> ARRAY[%(label)s::text])
+    AND (%(pool)s::text IS NULL OR pool = %(pool)s::text)
+    AND (%(failed_since)s::timestamptz IS NULL OR completed_at >= %(failed_since)s::timestamptz)
 """
 FOUND = """
     position(lower(%(text)s::text) IN lower(entity_name)) > 0
@@ -80,7 +84,7 @@ async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -
     for status in SECTIONS:
         if len(jobs) == limit:
             break
-        if wanted.statuses and status not in wanted.statuses:
+        if not concerns(wanted, status):
             continue
         values = section_values(wanted, status, entities, offset, limit - len(jobs))
         query = oldest if status is JobStatus.PENDING else newest
@@ -94,19 +98,32 @@ async def read_history(connection: Connection, wanted: JobFilter, part: Slice) -
     return Listing.cut(jobs, part.per_page)
 
 
+def concerns(wanted: JobFilter, status: JobStatus) -> bool:
+    """Whether a section can hold anything that is wanted."""
+    if wanted.failed_since and status is not JobStatus.FAILED:
+        return False
+    return not wanted.statuses or status in wanted.statuses
+
+
 def section_values(
     wanted: JobFilter, status: JobStatus, entities: list[int] | None, offset: int, limit: int
 ) -> dict[str, Any]:
     """The parameters of the statements above."""
-    lost_since = wanted.lost_since if status is JobStatus.FAILED else None
+    start, failed_since = wanted.window.start, wanted.failed_since
+    if wanted.lost_since and status is JobStatus.FAILED:
+        start = max(start, wanted.lost_since)
+    if failed_since:
+        start = max(start, failed_since - LONGEST_JOB)
     return {
         "status": status.value,
-        "start": max(wanted.window.start, lost_since) if lost_since else wanted.window.start,
+        "start": start,
         "end": wanted.window.end,
         "entities": entities,
         "run_id": wanted.run_id,
         "repo": wanted.repo,
         "label": wanted.label,
+        "pool": wanted.pool,
+        "failed_since": failed_since,
         "text": wanted.text,
         "sees_private": wanted.sees_private,
         "offset": offset,

@@ -11,7 +11,7 @@ from controller.gateways.postgres.database import Connection
 
 POOLS = """
 SELECT pool, floor(extract(epoch FROM at - %(start)s) / %(seconds)s)::integer AS bucket,
-    avg(queue_depth)::float AS queue_depth, sum(busy)::float / NULLIF(sum(slots), 0) AS utilisation
+    max(queue_depth) AS queue_depth, sum(busy)::float / NULLIF(sum(slots), 0) AS utilisation
 FROM board_snapshots WHERE at >= %(start)s AND at <= %(now)s
 GROUP BY pool, bucket ORDER BY pool, bucket
 """

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.domain.charts import BoardDay, Charts, Span
+from controller.domain.explain import UNJUDGED_AFTER
 from controller.domain.jobs import Entity, EntityType, Job
 from controller.domain.pages import (
     BoardRow,
@@ -31,7 +32,7 @@ from controller.domain.pages import (
 from controller.domain.reasons import HARMLESS
 from controller.domain.workers import WorkerStatus
 from controller.gateways.postgres.database import Connection, Database
-from controller.gateways.postgres.job_history import read_history
+from controller.gateways.postgres.job_history import LONGEST_JOB, read_history
 from controller.gateways.postgres.leader import Leadership, lock_key
 from controller.gateways.postgres.page_charts import read_board_days, read_charts
 from controller.gateways.postgres.page_turns import read_turn
@@ -43,7 +44,6 @@ WORKERS_OF_JOB_SHOWN = 20
 OVERVIEW_ROWS = 8
 LATELY = timedelta(minutes=30)
 NO_FAULT = [reason.value for reason in HARMLESS]
-LONGEST_JOB = timedelta(days=40)  # GitHub ends every job before that: older ones cannot have failed today
 
 # A list shows the end of a failed worker's log; its own page shows all that was kept.
 LISTED_COLUMNS = WORKER_COLUMNS.replace(
@@ -242,8 +242,11 @@ class PageStore:
             AND COALESCE(failure_reason, '') <> ALL(%(harmless)s)) f
     """
     QUEUE = """
-    SELECT pool, skip_reason AS reason, count(*) AS jobs, min(created_at) FILTER (WHERE mark IS NULL) AS oldest_at
-    FROM jobs WHERE status = 'pending' GROUP BY pool, skip_reason ORDER BY jobs DESC, pool, reason
+    SELECT pool, reason, reason IS NULL AND since < %(judged_since)s AS unjudged, count(*) AS jobs,
+        min(created_at) FILTER (WHERE mark IS NULL) AS oldest_at
+    FROM (SELECT pool, COALESCE(skip_reason, mark) AS reason, GREATEST(seen_at, skip_since) AS since, mark, created_at
+          FROM jobs WHERE status = 'pending') AS waiting
+    GROUP BY 1, 2, 3 ORDER BY jobs DESC, pool, reason, unjudged
     """
     # Whoever leads holds a lock for as long as it is there; the server lists it under unsigned numbers.
     LEADER = """
@@ -270,7 +273,7 @@ class PageStore:
     async def overview(self, now: datetime, part: Slice) -> Overview:
         """Counts, boards, what waits longest and what failed last; today begins at midnight UTC."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-        values: dict[str, Any] = {"today": today, "horizon": now - LONGEST_JOB, "limit": OVERVIEW_ROWS}
+        values: dict[str, Any] = {"today": today, "horizon": today - LONGEST_JOB, "limit": OVERVIEW_ROWS}
         values |= {"lately": now - LATELY, "before": now - 2 * LATELY, "harmless": NO_FAULT}
         async with reading(self._database) as connection:
             counts = await self._rows(connection, self.COUNTS, values)
@@ -279,7 +282,7 @@ class PageStore:
             waiting = await self._rows(connection, self.WAITING, values)
             failures = await self._rows(connection, self.FAILURES, values)
             holds = await self._holds(connection, now)
-            queue = await self._rows(connection, self.QUEUE, {})
+            queue = await self._rows(connection, self.QUEUE, {"judged_since": now - UNJUDGED_AFTER})
             leader = await self._leader(connection)
         return Overview(
             QueueCounts(**counts[0]),

@@ -209,6 +209,18 @@ async def test_every_json_address_is_described_and_nothing_else(app: Starlette) 
     assert described == json_routes(app)
 
 
+@pytest.mark.parametrize(
+    "days", ["0", "7", "9999", "10000", "00007", "19999", "20000", "20001", "99999", "000007"]
+)
+async def test_as_many_days_back_are_described_as_are_taken(stranger: httpx.AsyncClient, days: str) -> None:
+    described = next(
+        one for one in DOCUMENT["paths"]["/jobs.json"]["get"]["parameters"] if one["name"] == "start"
+    )
+    answer = await stranger.get(f"/jobs.json?start=-{days}d")
+    fits = jsonschema.Draft202012Validator(described["schema"]).is_valid(f"-{days}d")
+    assert (answer.status_code == 200) is fits is (int(days) <= 20_000 and len(days) < 6)
+
+
 async def test_the_document_is_served_and_every_name_in_it_resolves(stranger: httpx.AsyncClient) -> None:
     served = (await stranger.get("/api/openapi.json")).json()
     assert served == DOCUMENT

@@ -244,8 +244,8 @@ async def test_the_token_is_in_no_log_line(
 
 
 @pytest.mark.parametrize("by", ["form", "bearer"])
-async def test_after_several_wrong_tokens_not_even_the_right_one_is_judged_for_a_moment(
-    stranger: httpx.AsyncClient, browser: httpx.AsyncClient, clock: ManualClock, seed: Seed, by: str
+async def test_the_right_token_is_taken_however_many_wrong_ones_come_from_the_same_address(
+    stranger: httpx.AsyncClient, seed: Seed, by: str
 ) -> None:
     await seed.job(1, attempts=1)
 
@@ -256,14 +256,10 @@ async def test_after_several_wrong_tokens_not_even_the_right_one_is_judged_for_a
         return (await stranger.patch("/api/queue/1", json={"action": "retry"}, headers=headers)).status_code
 
     right = 303 if by == "form" else 200
-    for _ in range(4):
+    for _ in range(20):
         assert await attempt("guessed") == 403
     assert await attempt(TOKEN) == right
-    for _ in range(5):
-        assert await attempt("guessed") == 403
-    assert await attempt(TOKEN) == 403
-    assert (await browser.get("/queue")).text.count('class="act"') > 0  # a session goes on
-    await clock.advance(timedelta(seconds=1))
+    assert await attempt("guessed") == 403
     assert await attempt(TOKEN) == right
 
 

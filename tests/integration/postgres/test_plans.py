@@ -1,7 +1,7 @@
-"""With 1,000,000 finished jobs every statement of the loop and of the receiver reads along an index.
+"""With 1,000,000 finished jobs every statement of the loop, of the receiver and of the pages reads along an index.
 
 The statements are found, not listed: whatever constant of a store is SQL is explained here, with a value for each
-of its parameters. Pages have a test of their own.
+of its parameters. Those of the pages are explained with the values that people ask for, and none may be left out.
 """
 
 import importlib
@@ -14,50 +14,24 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from controller.domain.charts import Span
+from controller.domain.jobs import JobStatus
+from controller.domain.pages import JobFilter, Slice
 from controller.gateways import postgres
+from controller.gateways.postgres import job_history, page_charts
 from controller.gateways.postgres.database import Connection, Database
-from tests.clocks import EPOCH
-from tests.postgres import Databases, opened
+from controller.gateways.postgres.job_history import section_values
+from controller.gateways.postgres.pages import PageStore
+from tests.integration.postgres.large import LARGE, LAST, a_large_database
+from tests.integration.postgres.page_statements import page_statements
+from tests.postgres import Databases
 
 pytestmark = pytest.mark.timeout(300)  # a million rows take their time on a busy machine
-ELSEWHERE = {"pages", "job_history", "tallies", "migrate"}  # pages have their own test; the others run once
+PAGES = ("pages", "job_history", "page_charts", "page_turns", "schedule_reads")
+ELSEWHERE = {*PAGES, "tallies", "migrate"}  # those of the pages have a list; the others run once
 STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
-LARGE = ("jobs", "workers", "events")
-JOBS = 1_000_000
-ROWS = {
-    "jobs": f"""
-    INSERT INTO jobs (job_id, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, run_id,
-        status, runner_name, heard_at, poll_at, created_at, seen_at, started_at, completed_at, updated_at)
-    SELECT n, n % 50, 'org-' || n % 50, 'Organization', 'org/repo', '111', n % 50, '{{ubuntu-24.04-riscv}}', n / 3,
-        CASE WHEN n > {JOBS} THEN (ARRAY['pending', 'running'])[1 + n % 2] WHEN n % 100 = 2 THEN 'failed'
-             ELSE 'completed' END, CASE WHEN n % 2 = 0 AND n > {JOBS} THEN NULL ELSE 'w-' || n END,
-        t, t, t, t, t, t, t
-    FROM generate_series(1, {JOBS} + 100) n, LATERAL (SELECT timestamptz '2026-01-01' + n * interval '5 s' AS t) at
-    """,
-    "workers": f"""
-    INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image,
-        made_for, status, pod_at, pod_ended_at, created_at, completed_at, updated_at)
-    SELECT 'w-' || n, n % 50, 'org', 'Organization', '111', n % 50, '{{ubuntu-24.04-riscv}}', 'p', 'i', n,
-        CASE WHEN n > {JOBS} THEN 'running' ELSE 'completed' END, t, CASE WHEN n <= {JOBS} THEN t END, t, t, t
-    FROM generate_series({JOBS} - 200000, {JOBS} + 100) n,
-        LATERAL (SELECT timestamptz '2026-01-01' + n * interval '5 s' AS t) at
-    """,
-    "events": f"""
-    INSERT INTO events (at, source, kind, delivery, job_id, installation_id, app_id)
-    SELECT t, 'webhook', CASE WHEN n % 10000 = 0 THEN 'installation.created' ELSE 'workflow_job.queued' END,
-        'guid-' || n, n, n % 50, '111'
-    FROM generate_series({JOBS} - 200000, {JOBS}) n,
-        LATERAL (SELECT timestamptz '2026-01-01' + n * interval '5 s' AS t) at
-    """,
-}
-INDEXES = """
-SELECT indexname AS name, indexdef AS definition FROM pg_indexes
-WHERE tablename = %(table)s AND indexname <> tablename || '_pkey'
-"""
-LAST = EPOCH.replace(month=1, day=1, hour=0) + timedelta(seconds=5 * JOBS)
 BY_NAME: dict[str, Any] = {
     "since": LAST - timedelta(hours=6),
     "before": LAST - timedelta(days=50),
@@ -83,50 +57,47 @@ BY_TYPE: dict[str, Any] = {
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Every SQL statement that is a constant of a store or its module."""
+    """Every SQL statement that is a constant of a store of the loop or the receiver, or of its module."""
     for found in pkgutil.iter_modules(postgres.__path__):
-        if found.name in ELSEWHERE:
-            continue
-        module = importlib.import_module(f"{postgres.__name__}.{found.name}")
-        stores = [each for _, each in inspect.getmembers(module, inspect.isclass)]
-        places: list[Any] = [module, *(each for each in stores if each.__module__ == module.__name__)]
-        for place in places:
-            for name, text in vars(place).items():
-                if name.replace("_", "").isupper() and isinstance(text, str) and STATEMENT.match(text):
-                    yield f"{place.__name__.rpartition('.')[2]}.{name}", text
+        if found.name not in ELSEWHERE:
+            yield from statements_of(found.name)
+
+
+def statements_of(name: str) -> Iterator[tuple[str, str]]:
+    """Those of one module."""
+    module = importlib.import_module(f"{postgres.__name__}.{name}")
+    stores = [each for _, each in inspect.getmembers(module, inspect.isclass)]
+    places: list[Any] = [module, *(each for each in stores if each.__module__ == module.__name__)]
+    for place in places:
+        for constant, text in vars(place).items():
+            if constant.replace("_", "").isupper() and isinstance(text, str) and STATEMENT.match(text):
+                yield f"{place.__name__.rpartition('.')[2]}.{constant}", text
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def full(databases: Databases) -> AsyncIterator[Database]:
-    """A database with a million finished jobs; the indexes are made after the rows, which is faster."""
-    url = await databases.migrated()
-    async with opened(url) as database:
-        connection = await database.connect()
-        async with connection:
-            for table in LARGE:
-                await _fill(connection, table)
-            await connection.set_autocommit(True)
-            await connection.execute("VACUUM ANALYZE")
+    """A database with a million finished jobs."""
+    async with a_large_database(databases) as database:
         yield database
-    await databases.drop(url)
 
 
-async def _fill(connection: Connection, table: str) -> None:
-    async with connection.transaction():
-        indexes = await (await connection.execute(INDEXES, {"table": table})).fetchall()
-        for index in indexes:
-            await connection.execute(sql.SQL("DROP INDEX {}").format(sql.Identifier(index["name"])))
-        await connection.execute(ROWS[table].encode())
-        for index in indexes:
-            await connection.execute(index["definition"].encode())
-
-
-def scans(plan: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Which tables a plan reads, and how."""
-    if "Relation Name" in plan:
-        yield plan["Node Type"], plan["Relation Name"]
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
     for child in plan.get("Plans", ()):
-        yield from scans(child)
+        yield from nodes(child)
+
+
+async def explained(connection: Connection, text: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    """The nodes of a statement's plan."""
+    cursor = await connection.execute(f"EXPLAIN (FORMAT JSON) {text}".encode(), values, prepare=False)
+    row = await cursor.fetchone()
+    assert row is not None
+    return list(nodes(row["QUERY PLAN"][0]["Plan"]))
+
+
+def scans(plan: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Which tables a plan reads, and how."""
+    return {(node["Node Type"], node["Relation Name"]) for node in plan if "Relation Name" in node}
 
 
 TYPES = "SELECT parameter_types::text[] AS types FROM pg_prepared_statements WHERE name = 'probe'"
@@ -149,23 +120,83 @@ async def values_for(connection: Connection, text: str) -> dict[str, Any]:
 
 
 async def read_by(connection: Connection, text: str) -> set[tuple[str, str]]:
-    values = await values_for(connection, text)
-    cursor = await connection.execute(f"EXPLAIN (FORMAT JSON) {text}".encode(), values, prepare=False)
-    row = await cursor.fetchone()
-    assert row is not None
-    return set(scans(row["QUERY PLAN"][0]["Plan"]))
+    return scans(await explained(connection, text, await values_for(connection, text)))
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_no_statement_of_loop_or_receiver_scans_a_large_table(full: Database) -> None:
-    explained: set[str] = set()
+    tables: set[str] = set()
     async with full.transaction() as connection:
         for name, text in statements():
             read = await read_by(connection, text)
-            explained |= {table for _, table in read}
+            tables |= {table for _, table in read}
             for table in LARGE:
                 assert ("Seq Scan", table) not in read, name
-    assert explained >= set(LARGE)
+    assert tables >= set(LARGE)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_page_scans_a_large_table(full: Database) -> None:
+    tables: set[str] = set()
+    async with full.transaction() as connection:
+        for name, text, values in page_statements():
+            read = scans(await explained(connection, text, values))
+            assert read, name
+            tables |= {table for _, table in read}
+            for table in LARGE:
+                whole = (
+                    name == f"pools of {Span.WEEK.value}" and table == "board_snapshots"
+                )  # no more are kept here
+                assert whole or ("Seq Scan", table) not in read, name
+    assert tables >= set(LARGE)
+
+
+def test_no_statement_of_the_pages_is_forgotten() -> None:
+    asked = [text for _, text, _ in page_statements()]
+    found = {name: text for module in PAGES for name, text in statements_of(module)}
+    assert len(found) >= 25
+    parts = [name for name, text in found.items() if not any(text in whole for whole in asked)]
+    assert parts == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("status", list(JobStatus))
+async def test_the_jobs_of_a_pool_have_an_index_of_their_own_however_few_they_are(
+    full: Database, status: JobStatus
+) -> None:
+    values = section_values(JobFilter(pool="a pool of nobody"), status, None, 0, 101)
+    async with full.transaction() as connection:
+        plan = await explained(connection, job_history.NEWEST_FIRST, values)
+    assert {node.get("Index Name") for node in plan} >= {"jobs_by_pool"}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_deepest_page_skips_along_the_index_alone(full: Database) -> None:
+    values = section_values(JobFilter(), JobStatus.COMPLETED, None, 99_900, 101)
+    async with full.transaction() as connection:
+        read = scans(await explained(connection, job_history.NEWEST_FIRST, values))
+    assert ("Index Only Scan", "jobs") in read
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_weeks_waits_are_read_from_the_index_alone(full: Database) -> None:
+    values = {"start": Span.WEEK.start(LAST), "now": LAST, "seconds": 7200}
+    async with full.transaction() as connection:
+        read = scans(await explained(connection, page_charts.WAITS, values))
+    assert read == {("Index Only Scan", "jobs")}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_deepest_page_has_the_right_jobs(full: Database) -> None:
+    deepest = await PageStore(full).history(JobFilter(), Slice(1000, 100))
+    async with full.transaction() as connection:
+        cursor = await connection.execute("""
+            SELECT job_id FROM jobs ORDER BY array_position(ARRAY['pending', 'running', 'failed', 'completed'], status),
+                CASE WHEN status = 'pending' THEN created_at END, created_at DESC OFFSET 99900 LIMIT 100
+        """)
+        expected = [row["job_id"] for row in await cursor.fetchall()]
+    assert [job.job_id for job in deepest.rows] == expected
+    assert deepest.more
 
 
 @pytest.mark.asyncio(loop_scope="module")

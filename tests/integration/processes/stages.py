@@ -117,6 +117,17 @@ async def a_stage(
             yield Stage(ground.github, ground.cluster, database, ground.environment)
 
 
+async def finished(stage: Stage, job_id: int) -> None:
+    """Wait until GitHub has finished the job and our row says so."""
+
+    async def both() -> bool:
+        rows = await stage.rows("SELECT status FROM jobs WHERE job_id = %(id)s", id=job_id)
+        there = stage.github.sim.ledger.job(job_id).status
+        return [there, *(row["status"] for row in rows)] == ["completed", "completed"]
+
+    await until(both, PATIENCE)
+
+
 def ending(pod: dict[str, Any] | None) -> bool:
     """Whether a pod has ended, is gone, or will be in a moment."""
     if pod is None or pod["status"]["phase"] in ("Succeeded", "Failed"):

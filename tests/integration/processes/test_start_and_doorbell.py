@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.grounds import QUICK
-from tests.integration.processes.stages import PATIENCE, SLOW, TIMINGS, Stage, a_stage
+from tests.integration.processes.stages import SLOW, TIMINGS, a_stage, finished
 from tests.integration.processes.test_killed import JIT, KILLING
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)  # real processes on a machine that may be busy
 
@@ -16,17 +15,6 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE starts_with(query, 'LISTEN') AND datname = current_database()
 """
 NOWHERE = "http://127.0.0.1:9/webhook"
-
-
-async def finished(stage: Stage, job_id: int) -> None:
-    """Wait until GitHub has finished the job and our row says so."""
-
-    async def both() -> bool:
-        rows = await stage.rows("SELECT status FROM jobs WHERE job_id = %(id)s", id=job_id)
-        there = stage.github.sim.ledger.job(job_id).status
-        return [there, *(row["status"] for row in rows)] == ["completed", "completed"]
-
-    await until(both, PATIENCE)
 
 
 async def test_a_listener_that_dies_while_health_answers_comes_back_and_an_iteration_runs(

@@ -98,6 +98,23 @@ async def test_a_runner_is_promised_for_a_minute_only(
         assert (ABOUT_TO_START[0] in text) is (said is ABOUT_TO_START)
 
 
+async def test_the_overview_counts_apart_who_is_about_to_start_and_who_is_not_judged(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, seen_at=ago(seconds=3))
+    await seed.job(2, seen_at=ago(hours=1), skip_since=ago(seconds=3))
+    await seed.job(3, seen_at=ago(hours=1), pool="vector")
+    await seed.job(4, seen_at=ago(hours=1), mark="cancelled")
+    assert (await browser.get("/overview.json")).json()["reasons"] == [
+        {"reason": None, "unjudged": False, "jobs": 2},
+        {"reason": "cancelled", "unjudged": False, "jobs": 1},
+        {"reason": None, "unjudged": True, "jobs": 1},
+    ]
+    page = (await browser.get("/")).text
+    for said in ("2 × about to start", "1 × not judged yet", "1 × cancelled"):
+        assert said in page
+
+
 async def test_a_job_that_was_judged_a_moment_ago_is_about_to_start(
     browser: httpx.AsyncClient, seed: Seed
 ) -> None:

@@ -1,5 +1,6 @@
 """Charts, a board's day and a job's turn, from rows of a real database."""
 
+import re
 from datetime import timedelta
 
 import httpx
@@ -27,8 +28,8 @@ async def test_charts_put_what_was_measured_into_its_bucket(database: Database, 
     await seed.worker("w", "failed", failure_reason="pod_failed", completed_at=ago(hours=3))
     charts = await PageStore(database).charts(Span.DAY, NOW)
     assert [(p.bucket, p.queue_depth, p.utilisation) for p in charts.pools] == [
-        (94, 3.0, 0.5),
-        (95, 2.0, 0.75),
+        (94, 6, 0.5),
+        (95, 2, 0.75),
     ]
     waits, other = sorted(charts.waits, key=lambda point: point.pool != "scw-em-rv1")
     assert (waits.bucket, waits.jobs, waits.median) == (93, 3, timedelta(seconds=20))
@@ -109,9 +110,44 @@ async def test_the_overview_has_charts_of_the_span_that_was_asked_for(browser: h
     assert (refused.status_code, "span must be one of 1h, 24h, 7d" in refused.text) == (400, True)
 
 
+async def test_a_day_says_on_which_days_it_begins_and_ends(browser: httpx.AsyncClient, seed: Seed) -> None:
+    await seed.worker("w", "failed", failure_reason="pod_failed", completed_at=ago(minutes=3))
+    for span, days in (("1h", 0), ("24h", 2), ("7d", 5)):
+        page = (await browser.get(f"/?span={span}")).text
+        axis = page.partition('<div class="axis"')[2].partition("</div>")[0]
+        assert (axis.count('data-short="day"'), axis.count("data-short=")) == (days, 5)
+
+
+async def test_reasons_have_colours_of_their_own(browser: httpx.AsyncClient, seed: Seed) -> None:
+    await seed.worker("w", "failed", failure_reason="pod_failed", completed_at=ago(minutes=3))
+    await seed.job(1, "running", created_at=ago(minutes=9), started_at=ago(minutes=3))
+    charts = (await browser.get("/")).text.partition('<div class="charts">')[2]
+    waits, failures = (charts.partition(f'data-key="chart-{key}"')[2] for key in ("waits", "failures"))
+    assert re.search(r'<i class="s\d"></i>scw-em-rv1', waits)
+    assert re.search(r'<i class="f\d"></i>pod failed', failures)
+    assert re.search(r'<path class="barred f\d"', failures)
+
+
 async def test_usage_tells_the_cap_and_the_boards(browser: httpx.AsyncClient, seed: Seed) -> None:
     await seed.job(1, "pending")
     await seed.board("node-1", "busy")
     await seed.board("node-2", "free")
     (row,) = (await browser.get("/usage.json")).json()
     assert (row["max_workers"], row["boards"], row["boards_free"]) == (20, 2, 1)
+    assert "Organization · cap 20" in (await browser.get("/usage")).text
+
+
+async def test_what_one_row_of_usage_has_to_spare_does_not_cancel_what_another_is_short_of(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    spare = "spare workers of one row do not serve another"
+    for job_id in (1, 2, 3):
+        await seed.job(job_id)
+    await seed.job(4, labels=["riscv-rvv"], pool="vector")
+    sums = '<td data-label="Deficit" class="num">4</td>'
+    page = (await browser.get("/usage")).text
+    assert (sums in page, spare in page) == (True, False)
+    await seed.worker("w-1", labels=["other"], pool="vector")
+    await seed.worker("w-2", labels=["other"], pool="vector")
+    page = (await browser.get("/usage")).text
+    assert (sums in page, spare in page) == (True, True)

@@ -1,11 +1,14 @@
 """Numbers are of the whole, agree with each other and with the lists that they lead to."""
 
 import re
+from html import unescape
 
 import httpx
 import pytest
 
 from controller.domain.reasons import HARMLESS, NO_BOARD_WORKS, Skip
+from controller.gateways.postgres.database import Database
+from tests.integration.web_pages.conftest import SETTINGS, ReportedLoop, page_app
 from tests.integration.web_pages.seeding import Seed, ago
 
 MANY_BOARDS = """
@@ -57,6 +60,53 @@ async def test_the_number_of_failures_is_that_of_its_list_its_chart_and_its_boar
     listed = (await browser.get(link[1].replace("/workers?", "/workers.json?"))).json()
     assert {worker["name"] for worker in listed} == {"w-0", "w-1"}
     assert (await browser.get("/boards.json")).json()[0]["workers_failed_24h"] == 2
+
+
+async def linked(browser: httpx.AsyncClient, text: str) -> list[int]:
+    """The jobs that a link of the overview leads to."""
+    link = re.search(rf'<a[^>]* href="([^"]+)">{re.escape(text)}', (await browser.get("/")).text)
+    assert link
+    listed = await browser.get(unescape(link[1]).replace("/jobs?", "/jobs.json?"))
+    assert listed.status_code == 200
+    return [job["job_id"] for job in listed.json()]
+
+
+async def test_the_number_of_lost_jobs_leads_to_those_of_today(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, "failed", created_at=ago(hours=30), completed_at=ago(hours=12))
+    await seed.job(2, "failed", created_at=ago(hours=30), completed_at=ago(hours=12, seconds=1))
+    await seed.job(3, "failed", created_at=ago(hours=2), completed_at=ago(hours=1))
+    await seed.job(4, "completed", completed_at=ago(hours=1))
+    await seed.job(5)
+    assert (await browser.get("/overview.json")).json()["counts"]["jobs_lost_today"] == 2
+    assert await linked(browser, "2 jobs lost") == [3, 1]
+    assert "lost since 2026-03-01 (UTC)" in (await browser.get("/jobs?failed_since=2026-03-01")).text
+
+
+async def test_the_number_that_waits_for_boards_leads_to_the_jobs_of_their_pool(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.board("node-1", "busy")
+    await seed.board("node-2", "busy", board="bpi-f3")
+    await seed.job(1)
+    await seed.job(2, pool="vector")
+    await seed.job(3, pool="vector", created_at=ago(minutes=5))
+    await seed.job(4, "running", pool="vector")
+    assert await linked(browser, "1 job waiting") == [1]
+    assert await linked(browser, "2 jobs waiting") == [2, 3]
+
+
+async def test_pools_that_share_boards_say_apart_what_waits(database: Database, seed: Seed) -> None:
+    shared = {"name": "second", "board": "scw-em-rv1", "labels": ["second"], "image": "i"}
+    settings = {"pools": [*SETTINGS["pools"], shared]}
+    transport = httpx.ASGITransport(page_app(database, ReportedLoop(), settings))
+    await seed.board("node-1", "busy")
+    await seed.job(1)
+    await seed.job(2, pool="second")
+    async with httpx.AsyncClient(transport=transport, base_url="http://switchboard.test") as browser:
+        assert await linked(browser, "1 job waiting in scw-em-rv1") == [1]
+        assert await linked(browser, "1 job waiting in second") == [2]
 
 
 async def test_who_is_not_to_get_a_runner_does_not_wait_longest(

@@ -85,6 +85,12 @@ async def test_filters_narrow_the_history(browser: httpx.AsyncClient, seed: Seed
     assert await ids(browser, "/history.json?status=running") == [3]
     assert await ids(browser, "/history.json?status=running,completed") == [3, 1]
     assert await ids(browser, "/history.json?run=3") == [2, 1]
+    await seed.job(4, "failed", pool="vector", completed_at=ago(hours=13))
+    assert await ids(browser, "/history.json?pool=vector") == [4]
+    assert await ids(browser, "/history.json?pool=vector&status=running") == []
+    assert await ids(browser, "/history.json?failed_since=2026-02-28") == [4]
+    assert await ids(browser, "/history.json?failed_since=-0d") == []
+    assert await ids(browser, "/history.json?failed_since=-9d&status=running") == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ async def test_an_unknown_parameter_is_refused_on_every_page(
     assert twin.json()["message"] in unescape(page.text)
 
 
-@pytest.mark.parametrize("query", ["status=done", "run=x", "entity=%00"])
+@pytest.mark.parametrize("query", ["status=done", "run=x", "entity=%00", "pool=%00", "failed_since=x"])
 async def test_a_bad_filter_gets_400(browser: httpx.AsyncClient, query: str) -> None:
     assert (await browser.get(f"/history.json?{query}")).status_code == 400
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from html import unescape
 
 import httpx
 import pytest
@@ -248,6 +249,31 @@ async def test_what_to_do_is_said_once_for_all_jobs_of_a_reason(
     assert "check that the runner group" in (await browser.get("/jobs/1")).text
 
 
+@pytest.mark.parametrize("page", ["/", "/workers", "/workers?status=failed"])
+async def test_what_to_do_is_said_once_for_all_workers_of_a_reason(
+    browser: httpx.AsyncClient, seed: Seed, page: str
+) -> None:
+    for name in ("w-1", "w-2", "w-3"):
+        reason = "pod_failed" if name != "w-3" else "pod_missing"
+        await seed.worker(name, "failed", failure_reason=reason, completed_at=ago(minutes=5))
+    text = unescape((await browser.get(page)).text)
+    assert text.count(EXPLANATIONS[Reason.POD_FAILED].sentence) == 2
+    assert text.count("Read the exit code and the last log lines.") == 1
+    assert "Read the exit code and the last log lines." in (await browser.get("/workers/w-1")).text
+
+
+async def test_a_short_log_stands_open_in_a_list_and_every_log_on_its_own_page(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    for name, lines in (("w-short", 5), ("w-long", 6)):
+        info = {"log_tail": "\n".join(["a line"] * lines)}
+        await seed.worker(name, "failed", failure_reason="pod_failed", failure_info=info)
+    listed = (await browser.get("/workers")).text
+    assert 'data-key="log-w-short" open>' in listed
+    assert 'data-key="log-w-long">' in listed
+    assert 'data-key="log-w-long" open>' in (await browser.get("/workers/w-long")).text
+
+
 async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncClient, seed: Seed) -> None:
     note = "the last 3 workers on it failed: pod_failed"
     await seed.hold("board", "node-1", "breaker", note=note, until=NOW + timedelta(minutes=3))
@@ -257,6 +283,25 @@ async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncCl
         text = (await browser.get(page)).text
         assert "failed: pod failed" in text
         assert "pod_failed" not in text
+
+
+@pytest.mark.parametrize("page", ["/", "/boards"])
+async def test_a_board_that_is_no_longer_held_says_so_until_the_next_iteration(
+    browser: httpx.AsyncClient, seed: Seed, page: str
+) -> None:
+    await seed.board("node-1", "held")
+    await seed.hold("board", "node-1", "drain", until=NOW + timedelta(seconds=1))
+    assert "its hold has just ended" not in (await browser.get(page)).text
+    await seed.run("UPDATE holds SET until = '2026-03-01 12:00Z'")
+    assert "its hold has just ended" in (await browser.get(page)).text
+
+
+async def test_what_is_said_of_a_job_that_was_not_taken_on_fits_wherever_it_is_read(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.event("workflow_job.queued", job_id=42)
+    told = (await browser.get("/jobs/42.json")).json()["explanation"]["next_step"]
+    assert told.startswith("Its events, on the page of the job, tell what arrived")
 
 
 async def test_the_days_of_a_filter_are_said_to_be_utc(browser: httpx.AsyncClient) -> None:

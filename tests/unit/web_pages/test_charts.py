@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from controller.domain.charts import BoardDay, Charts, FailurePoint, PoolPoint, Span, WaitPoint
-from controller.web.charts import ceiling, draw_charts, line, strip
+from controller.web.charts import ceiling, dots, draw_charts, floor, line, strip
 from tests.clocks import EPOCH as NOW
 
 
@@ -16,9 +16,17 @@ def test_now_lies_in_the_last_bucket(span: Span) -> None:
         assert last <= moment < last + span.bucket
 
 
-def test_a_line_breaks_where_nothing_was_measured() -> None:
-    assert line([0, 5, None, 10], 10) == "M0.5 100L1.5 50M3 0L4 0"
-    assert line([None, None], 10) == ""
+def test_a_line_breaks_where_nothing_was_measured_and_a_lone_point_is_a_dot() -> None:
+    values = [0, 5, None, 10]
+    assert (line(values, 10), dots(values, 10)) == ("M0.5 100L1.5 50", "M3.5 0h0")
+    assert line([None, None], 10) == dots([None, None], 10) == ""
+
+
+def test_lines_without_anything_to_see_do_not_hide_each_other() -> None:
+    values = [0, 0, 0, 10, 0, 0, None, 0, 0.04]
+    assert (line(values, 10), dots(values, 10)) == ("M2.5 100L3.5 0L4.5 100", "")
+    assert floor({"a": values, "b": [None] * 8 + [7]}) == "M0 100h6M7 100h2"
+    assert floor({"a": [None, None]}) == floor({}) == ""
 
 
 @pytest.mark.parametrize(("values", "top"), [([], 1), ([0.5], 1), ([1.1], 2), ([100], 100), ([101], 200)])
@@ -31,7 +39,7 @@ def test_a_boards_day_is_as_high_as_it_was_busy() -> None:
 
 
 def test_four_charts_say_in_words_what_they_show() -> None:
-    points = (PoolPoint("fast", 95, 3.0, 0.5), PoolPoint("gone", 94, 1.0, None))
+    points = (PoolPoint("fast", 95, 3, 0.5), PoolPoint("gone", 94, 1, None))
     waits = (WaitPoint("fast", 95, 7, timedelta(seconds=12), timedelta(seconds=50)),)
     failures = (FailurePoint(95, "pod_failed", 2), FailurePoint(95, "pod_missing", 1))
     charts = draw_charts(Charts(Span.DAY, Span.DAY.start(NOW), points, waits, failures), ["fast"])
@@ -50,7 +58,9 @@ def test_four_charts_say_in_words_what_they_show() -> None:
     assert charts[2].tips[-1] == "fast 50 %"
     assert charts[3].tips[-2:] == ("no failure", "pod failed 2 · pod missing 1")
     assert charts[3].top == "4"
-    assert charts[0].note == "mean of the last 15m"
+    assert charts[0].note == "most at once in the last 15m"
+    assert charts[2].note == "mean of the last 15m"
+    assert [chart.floor for chart in charts] == ["M94 100h2", "M95 100h1", "M95 100h1", ""]
     assert all("now" not in chart.summary for chart in charts)
 
 
