@@ -30,7 +30,7 @@ from controller.gateways.postgres.schedule_rows import (
     planned_values,
     schedule_of,
 )
-from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore, end_windows_of
+from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore, stop_work_of
 
 Change = Callable[[Schedule], tuple[Definition, Planned | None]]
 
@@ -64,7 +64,7 @@ class ScheduleDesk:
             definition, planned = change(schedule)
             await connection.execute(ScheduleStore.PUT, self._values(definition, planned, now))
             if schedule.enabled and not definition.enabled:
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
             await note_schedule(connection, "schedule.changed", name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
@@ -94,7 +94,7 @@ class ScheduleDesk:
             values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
             await connection.execute(self.SWITCH, values)
             if not enabled:
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
             kind = "schedule.enabled" if enabled else "schedule.disabled"
             await note_schedule(connection, kind, name, now, by=by)
             await ring(connection, self._database.channel)
@@ -108,7 +108,7 @@ class ScheduleDesk:
             schedule = await self._locked(connection, name)
             if schedule is not None and not schedule.in_file:
                 await connection.execute(self.DELETE, {"name": name})
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
                 await note_schedule(connection, "schedule.deleted", name, now, by=by)
                 await ring(connection, self._database.channel)
             return schedule

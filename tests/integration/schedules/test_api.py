@@ -12,8 +12,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from controller.domain.jobs import Entity, EntityType, Scope
 from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.settings import File
 from tests.clocks import EPOCH, ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
@@ -363,19 +366,25 @@ async def test_whoever_is_signed_in_reads_in_the_queue_why_an_occurrence_failed(
 WARMTH = {"entity": "acme", "labels": ["rv1"], "runners": 1, "for": "2h"}
 
 
-async def an_occurrence(database: Database, schedule: str, status: str, now: datetime) -> datetime | None:
-    """One of a warm schedule; gives the end of its window if that is open."""
-    later = now + timedelta(hours=2) if status == "running" else None
-    await rows(
-        database,
-        "INSERT INTO occurrences (schedule, due_at, action, status, warm_until, created_at)"
-        " VALUES (%(schedule)s, %(now)s, 'warm', %(status)s, %(later)s, %(now)s)",
-        schedule=schedule,
-        now=now,
-        status=status,
-        later=later,
-    )
+async def an_occurrence(
+    database: Database, schedule: str, status: str, now: datetime, action: str = "warm", **more: Any
+) -> datetime | None:
+    """One of a schedule; gives the end of its window if that is open."""
+    later = now + timedelta(hours=2) if status == "running" and not more else None
+    values = {"schedule": schedule, "due_at": now, "action": action, "status": status, "warm_until": later}
+    values |= {"created_at": now, **more}
+    names = ", ".join(values)
+    given = ", ".join(f"%({name})s" for name in values)
+    await rows(database, f"INSERT INTO occurrences ({names}) VALUES ({given})", **values)
     return later
+
+
+async def stopped(admin: httpx.AsyncClient, how: str) -> None:
+    """The schedule nights is switched off or gone."""
+    body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
+    address = "/api/schedules/nights"
+    answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("how", ["disable", "change", "delete"])
@@ -385,12 +394,71 @@ async def test_disabling_or_deleting_a_schedule_ends_its_warm_window(
 ) -> None:
     await made(admin, action="warm", **{"with": WARMTH})
     later = await an_occurrence(database, "nights", status, clock.now())
-    body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
-    address = "/api/schedules/nights"
-    answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
-    assert answer.status_code == 200
+    await stopped(admin, how)
     (seen,) = await rows(database, "SELECT status, warm_until FROM occurrences")
     assert (seen["status"], seen["warm_until"]) == (left, clock.now() if later else None)
+
+
+@pytest.mark.parametrize("how", ["disable", "change", "delete"])
+async def test_disabling_or_deleting_a_schedule_takes_back_what_waits_or_is_about_to_begin(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str
+) -> None:
+    """A night in back-off, nights that are made good, a window or a start in somebody's hands."""
+    await made(admin, action="dispatch", **{"with": BUILD})
+    now = clock.now()
+    lease: dict[str, Any] = {"leased_until": now + timedelta(minutes=5)}
+    waiting: list[tuple[str, str, dict[str, Any]]] = [
+        ("pending", "dispatch", {"attempts": 2, "retry_after": now + timedelta(minutes=2)}),
+        ("pending", "dispatch", {"caught_up": True}),
+        ("running", "dispatch", lease),
+        ("running", "warm", lease),
+        ("pending", "prune", {}),
+    ]
+    done: list[tuple[str, str, dict[str, Any]]] = [
+        ("running", "prune", lease),
+        ("failed", "dispatch", {}),
+        ("completed", "warm", {}),
+    ]
+    for minute, (status, action, more) in enumerate([*waiting, *done]):
+        at = now + timedelta(minutes=minute)
+        await an_occurrence(database, "nights", status, at, action, **more)
+    await an_occurrence(database, "others", "pending", now, "dispatch")
+    await stopped(admin, how)
+    found = await rows(
+        database, "SELECT schedule, status, reason, leased_until FROM occurrences ORDER BY due_at, id"
+    )
+    own = [row for row in found if row.pop("schedule") == "nights"]
+    taken_back = {"status": "skipped", "reason": "disabled", "leased_until": None}
+    assert own[: len(waiting)] == [taken_back] * len(waiting)
+    assert [row["status"] for row in own[len(waiting) :]] == ["running", "failed", "completed"]
+    assert (await rows(database, "SELECT status FROM occurrences WHERE schedule = 'others'")) == [
+        {"status": "pending"}
+    ]
+    told = await rows(database, "SELECT outcome FROM events WHERE kind = 'schedule.skipped'")
+    assert told == [{"outcome": "disabled"}] * len(waiting)
+
+
+@pytest.mark.parametrize("how", ["disable", "change", "delete"])
+async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_stopped(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str
+) -> None:
+    """Its account is being asked for meanwhile: whoever holds it may not open it behind the stop."""
+    await made(admin, action="warm", **{"with": WARMTH})
+    await admin.post("/api/schedules/nights/run")
+    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
+    assert await leadership.acquire(clock.now())
+    epoch = leadership.epoch
+    assert epoch is not None
+    held = await store.claim(epoch, clock.now())
+    assert held is not None
+    await stopped(admin, how)
+    scope = Scope("111", 31, Entity(5, "acme", EntityType.ORGANIZATION))
+    later = clock.now() + timedelta(hours=2)
+    assert not await store.open_window(held, scope, later, epoch, clock.now())
+    assert await rows(database, "SELECT status, warm_until FROM occurrences") == [
+        {"status": "skipped", "warm_until": None}
+    ]
+    await leadership.drop()
 
 
 async def test_changing_a_one_shot_that_has_fired_leaves_its_window_open(

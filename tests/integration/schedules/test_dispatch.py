@@ -218,6 +218,24 @@ async def test_a_server_that_cannot_be_asked_at_all_is_given_up_with_what_to_do(
         assert "Nothing was started: once GitHub answers again" in seen["error"]
 
 
+@pytest.mark.parametrize(("drop", "found"), [("before", 0), ("after", 1)])
+async def test_an_unanswered_start_of_a_disabled_schedule_is_looked_for_and_not_sent_again(
+    night: Night, drop: str, found: int
+) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop=drop, times=1)
+        await turn(system)
+        await ScheduleDesk(system.database).switch(
+            "nightly", False, lambda definition: None, By("ada"), system.clock.now()
+        )
+        await pass_time(system, timedelta(minutes=9), 36)
+        assert ((await only(system))["status"], len(runs(system)), sent(system)) == (
+            "completed" if found else "failed",
+            found,
+            1,
+        )
+
+
 async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_guard(night: Night) -> None:
     async with night() as system:
         long = JobSpec(["rv1"], timedelta(hours=25).total_seconds())
