@@ -16,6 +16,7 @@ import structlog
 from controller.decide.dispatch import (
     TryAgain,
     advice,
+    advice_when_suspended,
     after_attempt,
     after_giving_up,
     may_send,
@@ -129,9 +130,26 @@ class OccurrenceWork:
         repo = given["repo"]
         scope = await self._targets.find(repo.partition("/")[0], repo)
         try:
-            await self._dispatch_to(scope, occurrence, epoch)
-        except InstallationGone:  # installed anew since the last job: the id is another one
-            await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
+            try:
+                await self._dispatch_to(scope, occurrence, epoch)
+            except InstallationGone:  # installed anew since the last job: the id is another one
+                await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
+        except REFUSALS as error:
+            await self._refused(occurrence, error, epoch)
+
+    async def _refused(self, occurrence: Occurrence, error: GitHubError, epoch: int) -> None:
+        """What GitHub refuses will be refused again, whichever request met it; but not for a key, or a token, alone."""
+        if error.status in (None, 401) or occurrence.result is not None:
+            await self._failed_attempt(occurrence, error, epoch, sent=occurrence.sent_at is not None)
+            return
+        given = occurrence.arguments
+        if isinstance(error, InstallationSuspended):
+            todo = advice_when_suspended(given["repo"])
+        else:
+            todo = advice(error.status, given["repo"], given["workflow"], given["ref"])
+        # An earlier request may still be unanswered; without one, nothing of this occurrence is to be looked for.
+        text = clip(redact(f"{todo} {error}"))
+        await self._fail(occurrence, text, epoch, refused=occurrence.sent_at is None)
 
     async def _dispatch_to(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
         if await self._found(scope, occurrence, epoch):
@@ -163,13 +181,8 @@ class OccurrenceWork:
                 return
             sent = True
             run = await self._github.dispatch_workflow(scope, repo, workflow, ref, given.get("inputs", {}))
-        except (InstallationGone, InstallationSuspended, RateLimited):
+        except (RateLimited, *REFUSALS):
             raise
-        except REFUSALS as error:
-            text = f"{advice(error.status, repo, workflow, ref)} {error}"
-            # An earlier request may still be unanswered; without one, nothing of this occurrence is to be looked for.
-            await self._fail(occurrence, clip(redact(text)), epoch, refused=occurrence.sent_at is None)
-            return
         except GitHubError as error:
             await self._failed_attempt(occurrence, error, epoch, sent=sent)
             return

@@ -397,6 +397,50 @@ async def test_without_the_permission_the_schedule_says_which_one_is_missing(nig
         assert "`actions: write`" in (await last_error(system) or "")
 
 
+async def test_a_permission_that_is_lost_altogether_is_missed_at_the_first_question(night: Night) -> None:
+    """The night before is asked for first: what is refused there will be refused again too."""
+    async with night() as system:
+        await turn(system)
+        await system.until(lambda: all(job.status == "completed" for job in runs(system)[0].jobs))
+        installation = system.github.sim.world.accounts["acme"].installation
+        permissions = {name: may for name, may in installation.permissions.items() if name != "actions"}
+        installation.permissions = permissions
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        seen = (await occurrences(system))[-1]
+        assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 1)
+        assert "`actions: write`" in seen["error"]
+        assert await last_error(system) == seen["error"]
+
+
+async def test_a_suspended_app_is_named_as_what_is_in_the_way(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.suspend("acme")
+        await pass_time(system, timedelta(minutes=1), 2)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 0)
+        assert "The GitHub App is suspended for the owner of acme/widgets" in seen["error"]
+        system.github.sim.unsuspend("acme")
+        (row,) = await system.rows("SELECT id FROM occurrences")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=1), 2)
+        assert ((await only(system))["status"], sent(system)) == ("completed", 1)
+
+
+async def test_a_token_that_is_refused_for_a_while_is_no_missing_permission(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(
+            name="key", operation="apps/create-installation-access-token", status=401, times=None
+        )
+        system.github.sim.revoke_tokens("acme")
+        await turn(system)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"], sent(system)) == ("pending", 1, 0)
+        system.github.sim.faults.remove("key")
+        await pass_time(system, timedelta(minutes=2), 4)
+        assert ((await only(system))["status"], sent(system)) == ("completed", 1)
+
+
 async def test_a_repository_without_our_app_is_named(database_url: str, tmp_path: Path) -> None:
     given = {**GIVEN, "repo": "strangers/things"}
     schedule = a_schedule("nightly", "one_shot", "2026-03-01T12:00:00+00:00", "dispatch", given=given)
