@@ -239,6 +239,8 @@ class OccurrenceWork:
             return True
         try:
             run = await self._github.get_run(scope, previous.arguments["repo"], previous.run_id)
+        except InstallationGone:
+            raise
         except GitHubNotFound:
             return True  # deleted by its owner
         return run.status == "completed"

@@ -507,17 +507,27 @@ async def test_a_request_whose_lease_runs_out_is_taken_up_by_the_successor_which
             assert await system.rows("SELECT 1 FROM events WHERE kind = 'schedule.reclaimed'")
 
 
-async def test_an_app_that_was_installed_anew_is_found_again(night: Night) -> None:
+@pytest.mark.parametrize(("hours", "came"), [(0.1, "completed"), (25, "skipped")], ids=["over", "under way"])
+async def test_an_app_that_was_installed_anew_is_found_again(night: Night, hours: float, came: str) -> None:
+    """Also for the question whether the run before is over: its answer is not that nobody knows the run."""
     async with night() as system:
-        ids = system.queue("acme/widgets", "rv1", seconds=1)
-        await system.until(system.finished(ids))
+        long = JobSpec(["rv1"], timedelta(hours=hours).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        (known,) = system.queue("acme/widgets", "rv1", seconds=1)
+        await system.until(system.finished([known]))
+        await pass_time(system, timedelta(minutes=10), 20)
+        old = system.github.sim.world.accounts["acme"].installation.id
         system.github.sim.uninstall("acme")
         system.github.sim.reinstall("acme")
         await go_to(system, HALF_PAST_ONE + timedelta(days=1))
-        await system.rows("UPDATE jobs SET seen_at = %(now)s RETURNING 1", now=system.clock.now())
+        now = system.clock.now()
+        seen = "UPDATE jobs SET seen_at = %(now)s WHERE job_id = %(known)s AND installation_id = %(old)s RETURNING 1"
+        assert await system.rows(seen, now=now, known=known, old=old)
         await pass_time(system, timedelta(minutes=2), 4)
-        assert (await occurrences(system))[-1]["status"] in ("completed", "skipped")
-        assert (await occurrences(system))[-1]["error"] is None
+        first, second = await occurrences(system)
+        assert (first["status"], second["status"], second["error"]) == ("completed", came, None)
+        new = [run.id for run in runs(system) if run.id != first["run_id"]]
+        assert new == ([second["run_id"]] if came == "completed" else [])
 
 
 async def test_missed_nights_that_are_made_good_wait_for_each_other(
