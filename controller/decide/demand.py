@@ -100,6 +100,7 @@ class Skipped:
     job: Job
     reason: Skip
     detail: dict[str, Any] = field(default_factory=dict)
+    soon: bool = False  # it will want a board before long, without anybody's doing
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +180,6 @@ def _with_warm(
     return replace(plan, warm=warm, kept=kept, ending=plan.ending | room)
 
 
-WILL_WANT_A_BOARD = (Skip.BACKING_OFF, Skip.GITHUB_BUDGET_LOW)
-
-
 def _waiting(skips: Iterable[Skipped], catalogue: Catalogue, slots: SlotMap | Unknown) -> Waiting:
     """Which boards and places the jobs still want that got none."""
     pools: list[Pool] = []
@@ -190,7 +188,7 @@ def _waiting(skips: Iterable[Skipped], catalogue: Catalogue, slots: SlotMap | Un
         pool = catalogue.serving(skip.job.labels)
         if pool is None:
             continue
-        if skip.reason in WILL_WANT_A_BOARD:
+        if skip.soon:
             pools.append(pool)
         if skip.reason is Skip.NO_FREE_SLOTS:
             wants.append(Want(board=pool.board))
@@ -213,7 +211,9 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
         return Skipped(job, Skip.NOT_ALLOWED)
     if job.run_id in situation.forks and situation.forks[job.run_id] is not False:
         denied = situation.forks[job.run_id]
-        return Skipped(job, Skip.NOT_ALLOWED, FORK) if denied else Skipped(job, Skip.NOT_CONFIRMED, ASKING)
+        if denied:
+            return Skipped(job, Skip.NOT_ALLOWED, FORK)
+        return Skipped(job, Skip.NOT_CONFIRMED, ASKING, soon=True)
     if situation.apps.get(job.app_id) is not job.entity.type:
         return Skipped(job, Skip.WRONG_APP, {"app": job.app_id, "entity_type": job.entity.type.value})
     if job.installation_id in situation.suspended:
@@ -225,7 +225,7 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
     if hold is not None:
         return Skipped(job, Skip.HELD, hold.detail)
     if job.retry_after is not None and job.retry_after > situation.now:
-        return Skipped(job, Skip.BACKING_OFF, {**_last(job), "until": job.retry_after.isoformat()})
+        return Skipped(job, Skip.BACKING_OFF, {**_last(job), "until": job.retry_after.isoformat()}, soon=True)
     return None
 
 
@@ -354,7 +354,7 @@ class _Server:
             return Skipped(job, Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": cap})
         trial = self._tries.refuse(pool)
         if trial is not None:
-            return Skipped(job, Skip.HELD, trial.detail(pool.name))
+            return Skipped(job, Skip.HELD, trial.detail(pool.name), soon=True)
         if isinstance(self._slots, Unknown):
             return Skipped(job, Skip.CLUSTER_UNKNOWN, {"why": self._slots.why})
         if pool.name in self._full:
@@ -369,7 +369,7 @@ class _Server:
         funds = self._situation.funds.get(job.installation_id)
         if funds is not None and self._runners[job.installation_id] <= 0:
             until = funds.until.isoformat() if funds.until else None
-            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
+            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until}, soon=True)
         if funds is not None:
             self._runners[job.installation_id] -= 1
         self._tries.take(pool)

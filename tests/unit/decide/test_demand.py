@@ -487,3 +487,22 @@ def test_a_warm_window_fills_up_at_once_what_a_drained_board_takes_from_it() -> 
     spare = replace(IDLE, warm_for=1)
     assert len(plan([], [spare], holds=drained, floors=(window,)).warm) == 1
     assert plan([], [spare], floors=(window,)).warm == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"trials": {"y": try_again("the last 3 workers failed")}},
+        {"forks": {77: None}},
+        {"funds": {32: Funds(0)}},
+    ],
+    ids=["its pool is tried by another", "whether it is a fork's is asked", "it lacks requests"],
+)
+def test_a_warm_window_leaves_the_board_of_a_job_that_is_about_to_want_it(fields: dict[str, Any]) -> None:
+    job = a_job(labels=("y",), entity=OTHER, installation_id=32)
+    trying = a_worker(labels=("y",), pool="y", entity=JANE)
+    window = Floor(1, "mornings", a_job().scope, ("x",), 2, NOW + timedelta(hours=1))
+    found = plan([job], [trying], free=2, floors=(window,), **fields)
+    assert only_reason(found) in (Skip.HELD, Skip.NOT_CONFIRMED, Skip.GITHUB_BUDGET_LOW)
+    assert len(found.warm) == 1
+    assert len(plan([], [trying], free=2, floors=(window,), **fields).warm) == 2
