@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from controller.decide.occurrences import plan_after_hand
+from controller.decide.occurrences import flood_guard, plan_after_hand
 from controller.domain.controls import By
 from controller.domain.firings import Firing
 from controller.domain.schedules import (
@@ -122,9 +122,11 @@ class ScheduleDesk:
             if schedule is None:
                 return None
             claimed = ClaimedSchedule(connection, schedule)
-            pressure = await claimed.pressure()
-            if pressure.predecessor or pressure.full or not schedule.enabled:
-                return _refusal(schedule, pressure.predecessor)
+            if not schedule.enabled:
+                return ScheduleSkip.DISABLED
+            refused = flood_guard(schedule.definition.action, await claimed.pressure())
+            if refused is not None:
+                return refused
             planned = plan_after_hand(schedule, now)
             await claimed.record(Firing(fire=(now,), planned=planned), now, manual=True)
             await note_schedule(connection, "schedule.run", name, now, by=by)
@@ -168,9 +170,3 @@ class ScheduleDesk:
         values: dict[str, Any] = definition_values(definition) | planned_values(planned)
         values |= {"owner": Owner.API.value, "enabled": definition.enabled, "file_enabled": None, "now": now}
         return values
-
-
-def _refusal(schedule: Schedule, predecessor: bool) -> ScheduleSkip:
-    if not schedule.enabled:
-        return ScheduleSkip.DISABLED
-    return ScheduleSkip.ALREADY_RUNNING if predecessor else ScheduleSkip.AT_CAPACITY
