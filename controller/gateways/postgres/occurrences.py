@@ -30,12 +30,13 @@ class OccurrenceStore:
         self._holder = holder
 
     # A run does not say by which request it was started: of two that ask for the same workflow and are both unanswered
-    # neither could be told which run is its own. So the second waits for the first.
+    # neither could be told which run is its own. So the second waits for the first. A number may mean a file.
     NO_RIVAL = """NOT EXISTS (
         SELECT 1 FROM occurrences e
         WHERE e.id <> o.id AND e.status IN ('pending', 'running') AND e.sent_at IS NOT NULL
             AND lower(e.arguments->>'repo') = lower(o.arguments->>'repo')
-            AND lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
+            AND (lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
+                OR (e.arguments->>'workflow' ~ '^[0-9]+$') <> (o.arguments->>'workflow' ~ '^[0-9]+$'))
             AND regexp_replace(e.arguments->>'ref', '^refs/(heads|tags)/', '')
                 = regexp_replace(o.arguments->>'ref', '^refs/(heads|tags)/', ''))"""
     ALONE = f"(o.sent_at IS NOT NULL OR {NO_RIVAL})"

@@ -146,12 +146,15 @@ async def test_a_run_of_ours_that_was_there_before_is_not_taken_for_the_new_one(
         assert (old.id < new.id, sent(system)) == (True, 3)
 
 
-@pytest.mark.parametrize("ref", ["main", "refs/heads/main"])
+@pytest.mark.parametrize(
+    ("ref", "workflow"), [("main", "nightly.yml"), ("refs/heads/main", "nightly.yml"), ("main", "80000001")]
+)
 async def test_two_starts_of_one_workflow_are_never_unanswered_at_once(
-    database_url: str, tmp_path: Path, ref: str
+    database_url: str, tmp_path: Path, ref: str, workflow: str
 ) -> None:
     """A run does not show its inputs: the one whose request was lost would take the other's run for its own."""
-    quick = {**NIGHTLY, "name": "quick", "with": {**GIVEN, "ref": ref, "inputs": {"suite": "quick"}}}
+    given = {**GIVEN, "ref": ref, "workflow": workflow, "inputs": {"suite": "quick"}}
+    quick = {**NIGHTLY, "name": "quick", "with": given}
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY, quick]
     ) as system:
