@@ -16,13 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.decide.occurrences import plan_first
+from controller.decide.occurrences import known_type, plan_first
 from controller.domain.controls import By
 from controller.domain.schedules import (
     SKIP_SENTENCES,
     Definition,
     OccurrenceStatus,
-    Owner,
     Planned,
     Schedule,
     ScheduleLine,
@@ -165,7 +164,7 @@ class ScheduleActs:
             return await self._switch(name, entry["enabled"], by)
 
         def changed(schedule: Schedule) -> tuple[Definition, Planned | None]:
-            if schedule.owner is Owner.FILE:
+            if schedule.in_file:  # one that was removed from it is changed like the API's own
                 raise Refused(409, FROM_THE_FILE)
             before = schedule.definition
             known = as_entry(before)
@@ -232,7 +231,15 @@ class ScheduleActs:
         return Done(self._show(schedule, now))
 
     def _plan(self, now: datetime) -> Callable[[Definition], Planned | None]:
-        return lambda definition: plan_first(definition, now, self._rng.random())
+        def plan(definition: Definition) -> Planned | None:
+            if not known_type(definition):
+                raise Refused(409, SKIP_SENTENCES[ScheduleSkip.UNSUPPORTED_TYPE])
+            try:
+                return plan_first(definition, now, self._rng.random())
+            except ValueError as error:  # a newer program wrote it, or this machine lacks its time zone
+                raise Refused(409, f"This schedule cannot be planned; change it first: {error}.") from None
+
+        return plan
 
     def _checked(self, raw: dict[str, Any]) -> Definition:
         try:

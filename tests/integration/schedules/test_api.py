@@ -319,6 +319,35 @@ async def test_what_is_no_longer_in_the_file_can_be_deleted(
     assert (await admin.post("/api/schedules", json={**NIGHTS, "name": "filed"})).status_code == 201
 
 
+async def test_what_was_removed_from_the_file_is_changed_here_and_is_the_api_s_then(
+    admin: httpx.AsyncClient, database: Database, file: File
+) -> None:
+    for settings in (file, a_file([])):
+        process = Clockwork(database, settings, AnyTime())
+        await process.run()
+        await process.end()
+    answer = await admin.patch("/api/schedules/filed", json={"spec": "@hourly", "enabled": True})
+    assert (answer.status_code, answer.json()["owner"], answer.json()["spec"]) == (200, "api", "@hourly")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("type = 'webhook'", "does not know this type of schedule"),
+        ("timezone = 'Mars/Olympus_Mons'", "no IANA time zone"),
+        ("spec = 'on the first frost'", "cannot be planned"),
+    ],
+)
+async def test_what_cannot_be_planned_is_not_enabled_and_says_why(
+    admin: httpx.AsyncClient, database: Database, wrong: str, said: str
+) -> None:
+    await made(admin)
+    await rows(database, f"UPDATE schedules SET enabled = false, {wrong}")
+    answer = await admin.patch("/api/schedules/nights", json={"enabled": True})
+    assert (answer.status_code, said in answer.json()["message"]) == (409, True)
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
+
+
 async def as_signed_in(admin: httpx.AsyncClient, path: str = "/schedules") -> str:
     """The page with its buttons."""
     async with httpx.AsyncClient(transport=admin._transport, base_url=str(admin.base_url)) as browser:
