@@ -157,10 +157,13 @@ class OccurrenceWork:
         if occurrence.result is not None or not may_send(occurrence):
             await self._not_found(occurrence, epoch)
             return
-        if occurrence.sent_at is None and await self._predecessor_runs(scope, occurrence, epoch):
-            if occurrence.caught_up:
+        other = await self._under_way(scope, occurrence, epoch) if occurrence.sent_at is None else None
+        if other is not None:
+            if (
+                occurrence.caught_up or other.due_at > occurrence.due_at
+            ):  # behind a later one: retried by hand
                 at = self._clock.now() + PREDECESSOR_EVERY
-                await self._later(occurrence, at, "waits for the run before it", epoch, counts=False)
+                await self._later(occurrence, at, "waits for another run", epoch, counts=False)
             elif await self._rows.skip(occurrence, ScheduleSkip.ALREADY_RUNNING, epoch, self._clock.now()):
                 self._count(OccurrenceStatus.SKIPPED)
             return
@@ -226,19 +229,19 @@ class OccurrenceWork:
         branch = given["ref"].removeprefix("refs/heads/").removeprefix("refs/tags/")
         return await self._github.list_dispatched_runs(scope, given["repo"], branch, between)
 
-    async def _predecessor_runs(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
-        """The flood guard: whether a run that this schedule started before is still under way."""
-        for previous in await self._rows.previous_runs(occurrence, RUNS_UNDER_WAY):
-            if not await self._run_ended(scope, previous):
-                return True
-            await self._rows.note_run_ended(previous, epoch, self._clock.now())
-        return False
+    async def _under_way(self, scope: Scope, occurrence: Occurrence, epoch: int) -> Occurrence | None:
+        """The flood guard: the newest that this schedule started and whose run is still under way."""
+        for other in await self._rows.other_runs(occurrence, RUNS_UNDER_WAY):
+            if not await self._run_ended(scope, other):
+                return other
+            await self._rows.note_run_ended(other, epoch, self._clock.now())
+        return None
 
-    async def _run_ended(self, scope: Scope, previous: Occurrence) -> bool:
-        if previous.run_id is None:
+    async def _run_ended(self, scope: Scope, other: Occurrence) -> bool:
+        if other.run_id is None:
             return True
         try:
-            run = await self._github.get_run(scope, previous.arguments["repo"], previous.run_id)
+            run = await self._github.get_run(scope, other.arguments["repo"], other.run_id)
         except InstallationGone:
             raise
         except GitHubNotFound:

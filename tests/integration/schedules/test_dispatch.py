@@ -392,6 +392,31 @@ async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Ni
         assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 2)
 
 
+async def test_a_night_that_is_retried_beside_the_next_one_s_build_waits_for_it(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="no", operation=DISPATCH, times=1, status=404)
+        await turn(system)
+        long = JobSpec(["rv1"], timedelta(hours=20).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        (tuesday,) = runs(system)
+        await system.until(lambda: tuesday.jobs[0].status == "in_progress")
+        (row,) = await system.rows("SELECT id FROM occurrences WHERE status = 'failed'")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=5), 20)
+        monday = (await occurrences(system))[0]
+        assert (monday["status"], monday["error"]) == ("pending", "waits for another run")
+        assert runs(system) == [tuesday]
+        system.github.sim.cancel_run(tuesday.id)
+        await pass_time(system, timedelta(minutes=10), 40)
+        monday = (await occurrences(system))[0]
+        assert (monday["status"], [run.id for run in runs(system)]) == (
+            "completed",
+            [tuesday.id, monday["run_id"]],
+        )
+
+
 async def test_without_the_permission_the_schedule_says_which_one_is_missing(night: Night) -> None:
     async with night() as system:
         installation = system.github.sim.world.accounts["acme"].installation
