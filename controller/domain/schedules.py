@@ -112,6 +112,7 @@ class Definition:
     catch_up_cap: int = 1
     quiet_hours: QuietHours | None = None
     jitter: int = 0  # per cent of the time between two occurrences
+    priority: int = 10  # 1 to 10: of the occurrences that wait the highest comes first
     enabled: bool = True
 
 

@@ -122,6 +122,7 @@ class ScheduleEntry(Model):
     catch_up_cap: int | None = Field(None, ge=1, le=100)
     quiet_hours: Hours | None = None
     jitter: int = Field(0, ge=0, le=10)
+    priority: int = Field(10, ge=1, le=10)
     enabled: bool = True
 
     def as_domain(self) -> Definition:
@@ -137,6 +138,7 @@ class ScheduleEntry(Model):
             catch_up_cap=self.catch_up_cap or 1,
             quiet_hours=self.quiet_hours.as_domain(self.timezone) if self.quiet_hours else None,
             jitter=self.jitter,
+            priority=self.priority,
             enabled=self.enabled,
         )
 

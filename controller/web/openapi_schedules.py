@@ -119,6 +119,7 @@ def _schemas() -> Json:
         "catchUpCap": {"type": "integer", "minimum": 1, "maximum": 100},
         "quietHours": {"type": "object", "examples": [{"from": "22:00", "to": "06:00"}]},
         "jitter": {"type": "integer", "minimum": 0, "maximum": 10},
+        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
         "enabled": FLAG,
     }
     note: Json = {"type": "string", "maxLength": 500}

@@ -48,14 +48,15 @@ class ClaimedSchedule:
         return Pressure(predecessor=row["own"] > 0, full=row["open"] >= OCCURRENCES_OPEN)
 
     INSERT = """
-    INSERT INTO occurrences (schedule, due_at, action, arguments, status, reason, manual, caught_up, slots,
+    INSERT INTO occurrences (schedule, due_at, action, arguments, priority, status, reason, manual, caught_up, slots,
         created_at, started_at, completed_at, result)
-    VALUES (%(schedule)s, %(due)s, %(action)s, %(arguments)s, %(status)s, %(reason)s, %(manual)s, %(caught_up)s,
-        %(slots)s, %(now)s, %(done)s, %(done)s, %(result)s)
+    VALUES (%(schedule)s, %(due)s, %(action)s, %(arguments)s, %(priority)s, %(status)s, %(reason)s, %(manual)s,
+        %(caught_up)s, %(slots)s, %(now)s, %(done)s, %(done)s, %(result)s)
     ON CONFLICT (schedule, due_at) DO UPDATE SET action = EXCLUDED.action, arguments = EXCLUDED.arguments,
-        status = EXCLUDED.status, reason = EXCLUDED.reason, manual = EXCLUDED.manual, slots = EXCLUDED.slots,
-        caught_up = EXCLUDED.caught_up, created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at,
-        completed_at = EXCLUDED.completed_at, result = EXCLUDED.result
+        priority = EXCLUDED.priority, status = EXCLUDED.status, reason = EXCLUDED.reason,
+        manual = EXCLUDED.manual, slots = EXCLUDED.slots, caught_up = EXCLUDED.caught_up,
+        created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at, completed_at = EXCLUDED.completed_at,
+        result = EXCLUDED.result
     WHERE occurrences.status = 'missed' AND EXCLUDED.status <> 'missed' RETURNING id
     """
     ADVANCE = """
@@ -142,6 +143,7 @@ class ClaimedSchedule:
             "due": due,
             "action": definition.action.value,
             "arguments": Jsonb(dict(definition.arguments)),
+            "priority": definition.priority,
             "status": status.value,
             "now": now,
             "done": done,
@@ -222,18 +224,18 @@ class ScheduleStore:
     ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
     NEW = """
     INSERT INTO schedules (name, owner, enabled, file_enabled, type, spec, timezone, action, arguments, catch_up,
-        catch_up_cap, quiet_hours, jitter, next_due_at, next_run_at, created_at, updated_at)
+        catch_up_cap, quiet_hours, jitter, priority, next_due_at, next_run_at, created_at, updated_at)
     VALUES (%(name)s, %(owner)s, %(enabled)s, %(file_enabled)s, %(type)s, %(spec)s, %(timezone)s, %(action)s,
-        %(arguments)s, %(catch_up)s, %(catch_up_cap)s, %(quiet_hours)s, %(jitter)s, %(due)s, %(run_at)s, %(now)s,
-        %(now)s)
+        %(arguments)s, %(catch_up)s, %(catch_up_cap)s, %(quiet_hours)s, %(jitter)s, %(priority)s, %(due)s,
+        %(run_at)s, %(now)s, %(now)s)
     """
     PUT = f"""{NEW}
     ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, enabled = EXCLUDED.enabled,
         file_enabled = EXCLUDED.file_enabled, type = EXCLUDED.type, spec = EXCLUDED.spec,
         timezone = EXCLUDED.timezone, action = EXCLUDED.action, arguments = EXCLUDED.arguments,
         catch_up = EXCLUDED.catch_up, catch_up_cap = EXCLUDED.catch_up_cap, quiet_hours = EXCLUDED.quiet_hours,
-        jitter = EXCLUDED.jitter, next_due_at = EXCLUDED.next_due_at, next_run_at = EXCLUDED.next_run_at,
-        updated_at = EXCLUDED.updated_at
+        jitter = EXCLUDED.jitter, priority = EXCLUDED.priority, next_due_at = EXCLUDED.next_due_at,
+        next_run_at = EXCLUDED.next_run_at, updated_at = EXCLUDED.updated_at
     """
     REMOVED = """
     UPDATE schedules SET enabled = false, file_enabled = NULL, next_due_at = NULL, next_run_at = NULL,

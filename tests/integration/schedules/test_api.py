@@ -490,6 +490,33 @@ async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_st
     await leadership.drop()
 
 
+async def test_what_has_the_higher_priority_has_its_turn_first(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock
+) -> None:
+    shown = await made(admin, action="dispatch", priority=3, **{"with": BUILD})
+    assert shown["priority"] == 3
+    for name, more in (("mornings", {"priority": 8}), ("evenings", {})):
+        await made(admin, name=name, action="dispatch", **{"with": BUILD, **more})
+    for name in ("nights", "mornings", "evenings"):
+        assert (await admin.post(f"/api/schedules/{name}/run")).status_code == 201
+        await clock.advance(timedelta(seconds=1))
+    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
+    assert await leadership.acquire(clock.now())
+    assert leadership.epoch is not None
+    taken = [await store.claim(leadership.epoch, clock.now()) for _ in range(3)]
+    assert [each.schedule for each in taken if each] == [
+        "evenings",
+        "mornings",
+        "nights",
+    ]  # 10 unless it is said
+    await leadership.drop()
+    refused = await admin.patch("/api/schedules/nights", json={"priority": 11})
+    assert (refused.status_code, "priority" in refused.json()["message"]) == (400, True)
+    page = (await admin.get("/schedules", headers={"Accept": "text/html"})).text
+    assert "priority 3 of 10" in page
+    assert "priority 10 of 10" not in page
+
+
 async def test_changing_a_one_shot_that_has_fired_leaves_its_window_open(
     admin: httpx.AsyncClient, database: Database, clock: ManualClock
 ) -> None:
