@@ -214,6 +214,10 @@ class Desk(Protocol):
         """Fire outside its times; None if there is no such schedule."""
         ...
 
+    async def cancel(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Take back a pending occurrence; whether that was done. None if there is none."""
+        ...
+
     async def retry(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
         """Put a failed occurrence back into the queue; whether that was done. None if there is none."""
         ...

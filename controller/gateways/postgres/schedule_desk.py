@@ -160,6 +160,30 @@ class ScheduleDesk:
             await ring(connection, self._database.channel)
         return occurrence_of(again), True
 
+    # What was sent may have started a run, which is looked for.
+    CANCEL = f"""
+    UPDATE occurrences SET status = 'skipped', reason = '{ScheduleSkip.CANCELLED.value}', completed_at = %(now)s
+    WHERE id = %(id)s AND status = 'pending' AND sent_at IS NULL AND result IS NULL
+    RETURNING {OCCURRENCE_COLUMNS}
+    """
+
+    async def cancel(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Take back a pending occurrence; whether that was done. None if there is none."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.LOCK_OCCURRENCE, {"id": number})).fetchone()
+            if row is None:
+                return None
+            gone = await (await connection.execute(self.CANCEL, {"id": number, "now": now})).fetchone()
+            if gone is None:
+                return occurrence_of(row), False
+            cancelled = occurrence_of(gone)
+            detail = {"occurrence": number, "due": cancelled.due_at.isoformat()}
+            await note_schedule(
+                connection, "schedule.cancelled", cancelled.schedule, now, by=by, detail=detail
+            )
+            await ring(connection, self._database.channel)  # others of its schedule may have waited for it
+        return cancelled, True
+
     LOCK = f"SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE name = %(name)s FOR UPDATE"
 
     async def _locked(self, connection: Connection, name: str) -> Schedule | None:

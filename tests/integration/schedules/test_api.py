@@ -171,6 +171,32 @@ async def test_only_a_failed_occurrence_is_retried(admin: httpx.AsyncClient, dat
     assert (await admin.patch(f"/api/occurrences/{number}", json={"action": "x"})).status_code == 400
 
 
+async def test_only_what_has_not_begun_is_cancelled(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    number = (await admin.post("/api/schedules/nights/run")).json()["id"]
+    place = f"/api/occurrences/{number}"
+    assert re.search(f"curl -X DELETE [^<]*{place}</code>", (await stranger.get("/queue")).text)
+    assert re.search(f'action="{place}".*?value="cancel"', await as_signed_in(admin), re.DOTALL)
+    await rows(database, "UPDATE occurrences SET sent_at = created_at")
+    answer = await admin.delete(place)
+    assert (answer.status_code, "cancel the run on GitHub" in answer.json()["message"]) == (409, True)
+    await rows(database, "UPDATE occurrences SET sent_at = NULL")
+    answer = await admin.request("DELETE", place, json={"note": "not tonight"})
+    assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (
+        200,
+        "skipped",
+        "cancelled",
+    )
+    assert "Somebody cancelled it" in answer.json()["sentence"]
+    assert (await admin.delete(place)).status_code == 409
+    assert (await admin.delete("/api/occurrences/999")).status_code == 404
+    (event,) = await rows(database, "SELECT who, detail FROM events WHERE kind = 'schedule.cancelled'")
+    assert (event["who"], event["detail"]["note"]) == ("Anna", "not tonight")
+    assert (await admin.post("/api/schedules/nights/run")).status_code == 201  # it waits for nobody any more
+
+
 async def test_what_the_file_says_is_changed_in_the_file(
     admin: httpx.AsyncClient, database: Database, file: File
 ) -> None:
@@ -294,6 +320,9 @@ async def test_the_document_describes_every_address_of_schedules_and_its_answers
         "patch",
         await admin.patch("/api/occurrences/1", json={"action": "retry"}),
     )
+    check(f"{one}/run", "post", await admin.post("/api/schedules/nights/run"))
+    check("/api/occurrences/{number}", "delete", await admin.delete("/api/occurrences/1"))
+    check("/api/occurrences/{number}", "delete", await admin.delete("/api/occurrences/1"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
 
