@@ -100,6 +100,7 @@ class Skipped:
     job: Job
     reason: Skip
     detail: dict[str, Any] = field(default_factory=dict)
+    soon: bool = False  # it will want a board before long, without anybody's doing
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class Plan:
     skips: tuple[Skipped, ...]
     warm: tuple[WarmStep, ...] = ()  # spare workers, after all pending jobs
     kept: frozenset[str] = frozenset()  # idle workers that a warm window keeps
-    ending: frozenset[str] = frozenset()  # idle spare workers that stand in the way of a job
+    ending: frozenset[str] = frozenset()  # idle workers that are to get no job, or stand in the way of one
 
 
 def match_demand(situation: Situation) -> Plan:
@@ -126,7 +127,9 @@ def match_demand(situation: Situation) -> Plan:
             wanting[job.key].append(job)
         else:
             skips.append(barred)
-    free = _free_by_key(situation.workers)
+    leaving = _leaving(situation)
+    staying = [worker for worker in situation.workers if worker.name not in leaving]
+    free = _free_by_key(staying)
     uncovered: list[Job] = []
     idle: set[DemandKey] = set()  # GitHub does not give these jobs to the runners that are there
     for key, jobs in wanting.items():
@@ -143,15 +146,16 @@ def match_demand(situation: Situation) -> Plan:
         uncovered.extend(jobs[covered:])
     server = _Server(situation)
     steps, refused = server.serve(uncovered)
-    plan = Plan(tuple(steps), tuple(skips + refused))
+    plan = Plan(tuple(steps), tuple(skips + refused), ending=leaving)
     taking = {key: count for key, count in pending.items() if key not in idle}
-    return _with_warm(plan, situation, server.leftover(), free, taking) if situation.floors else plan
+    return _with_warm(plan, situation, server.leftover(), staying, free, taking) if situation.floors else plan
 
 
 def _with_warm(
     plan: Plan,
     situation: Situation,
     left: Leftover,
+    workers: Sequence[Worker],
     free: Mapping[DemandKey, Sequence[Worker]],
     pending: Mapping[DemandKey, int],
 ) -> Plan:
@@ -171,13 +175,9 @@ def _with_warm(
         return situation.share(entity).max_workers
 
     warm = top_up(situation.floors, spare, left, waiting, catalogue, cap, barred, now)
-    workers, wants = situation.workers, waiting.wants
-    ending = making_room(workers, spare, wants, catalogue)
-    kept = kept_by_windows(situation.floors, workers, spare, wants, ending, catalogue, now)
-    return replace(plan, warm=warm, kept=kept, ending=ending)
-
-
-WILL_WANT_A_BOARD = (Skip.BACKING_OFF, Skip.GITHUB_BUDGET_LOW)
+    room = making_room(workers, spare, waiting.wants, catalogue)
+    kept = kept_by_windows(situation.floors, workers, spare, waiting.wants, room, catalogue, now)
+    return replace(plan, warm=warm, kept=kept, ending=plan.ending | room)
 
 
 def _waiting(skips: Iterable[Skipped], catalogue: Catalogue, slots: SlotMap | Unknown) -> Waiting:
@@ -188,7 +188,7 @@ def _waiting(skips: Iterable[Skipped], catalogue: Catalogue, slots: SlotMap | Un
         pool = catalogue.serving(skip.job.labels)
         if pool is None:
             continue
-        if skip.reason in WILL_WANT_A_BOARD:
+        if skip.soon:
             pools.append(pool)
         if skip.reason is Skip.NO_FREE_SLOTS:
             wants.append(Want(board=pool.board))
@@ -211,7 +211,9 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
         return Skipped(job, Skip.NOT_ALLOWED)
     if job.run_id in situation.forks and situation.forks[job.run_id] is not False:
         denied = situation.forks[job.run_id]
-        return Skipped(job, Skip.NOT_ALLOWED, FORK) if denied else Skipped(job, Skip.NOT_CONFIRMED, ASKING)
+        if denied:
+            return Skipped(job, Skip.NOT_ALLOWED, FORK)
+        return Skipped(job, Skip.NOT_CONFIRMED, ASKING, soon=True)
     if situation.apps.get(job.app_id) is not job.entity.type:
         return Skipped(job, Skip.WRONG_APP, {"app": job.app_id, "entity_type": job.entity.type.value})
     if job.installation_id in situation.suspended:
@@ -223,7 +225,7 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
     if hold is not None:
         return Skipped(job, Skip.HELD, hold.detail)
     if job.retry_after is not None and job.retry_after > situation.now:
-        return Skipped(job, Skip.BACKING_OFF, {**_last(job), "until": job.retry_after.isoformat()})
+        return Skipped(job, Skip.BACKING_OFF, {**_last(job), "until": job.retry_after.isoformat()}, soon=True)
     return None
 
 
@@ -235,6 +237,25 @@ def _held(entity: Entity, pool: Pool, situation: Situation) -> Hold | None:
 
 def _last(job: Job) -> dict[str, Any]:
     return {"attempts": job.attempts, "last_failure": job.last_failure}
+
+
+def _leaving(situation: Situation) -> frozenset[str]:
+    """The idle workers that are to get no job any more: their board is drained, their pool or owner held.
+
+    GitHub would give them the next job all the same. One that is not online yet is left to come: it may be what a job
+    waits for, and ends like these once it idles.
+    """
+    holds, now = situation.holds, situation.now
+
+    def sent_away(worker: Worker) -> bool:
+        return (
+            holds.empties(HoldScope.POOL, worker.pool, now)
+            or holds.empties(HoldScope.ENTITY, worker.entity.name.lower(), now)
+            or (worker.node is not None and holds.empties(HoldScope.BOARD, worker.node, now))
+        )
+
+    idle = (worker for worker in situation.workers if worker.free and worker.idle_since is not None)
+    return frozenset(worker.name for worker in idle if sent_away(worker))
 
 
 def _free_by_key(workers: Iterable[Worker]) -> Mapping[DemandKey, list[Worker]]:
@@ -333,7 +354,7 @@ class _Server:
             return Skipped(job, Skip.ENTITY_AT_MAX_WORKERS, {"max_workers": cap})
         trial = self._tries.refuse(pool)
         if trial is not None:
-            return Skipped(job, Skip.HELD, trial.detail(pool.name))
+            return Skipped(job, Skip.HELD, trial.detail(pool.name), soon=True)
         if isinstance(self._slots, Unknown):
             return Skipped(job, Skip.CLUSTER_UNKNOWN, {"why": self._slots.why})
         if pool.name in self._full:
@@ -348,7 +369,7 @@ class _Server:
         funds = self._situation.funds.get(job.installation_id)
         if funds is not None and self._runners[job.installation_id] <= 0:
             until = funds.until.isoformat() if funds.until else None
-            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
+            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until}, soon=True)
         if funds is not None:
             self._runners[job.installation_id] -= 1
         self._tries.take(pool)

@@ -73,7 +73,7 @@ def after_attempt(occurrence: Occurrence, now: datetime, *, sent: bool) -> TryAg
 def advice(status: int | None, repo: str, workflow: str, ref: str) -> str:
     """What to change when GitHub refuses a dispatch."""
     match status:
-        case 403 | 401:
+        case 403:
             return (
                 f"GitHub refuses to start workflows of {repo}: give the GitHub App the repository permission "
                 "`actions: write` and have the new permission approved for its installation, then retry."
@@ -89,6 +89,14 @@ def advice(status: int | None, repo: str, workflow: str, ref: str) -> str:
                 "`on: workflow_dispatch` and the inputs that `with.inputs` names, and the branch must exist."
             )
     return f"GitHub refused to start {workflow} of {repo}."
+
+
+def advice_when_suspended(repo: str) -> str:
+    """What to change while the App is suspended there."""
+    return (
+        f"The GitHub App is suspended for the owner of {repo}, so nothing can be started there: have the owner "
+        "unsuspend it on GitHub, under Settings, GitHub Apps, Configure, then retry."
+    )
 
 
 def after_giving_up(repo: str, workflow: str, *, sent: bool) -> str:

@@ -15,7 +15,7 @@ from controller.domain.sightings import Pod, PodPhase, Unknown
 from controller.domain.views import HealthLimits, View
 from controller.domain.workers import Worker
 
-AT_ONCE = timedelta()  # a job waits for the board or the place of an idle spare runner
+AT_ONCE = timedelta()  # an idle runner is to get no job, or a job waits for its board or its place
 HOPELESS = "InvalidImageName"
 IMAGE_ERRORS = frozenset(
     {

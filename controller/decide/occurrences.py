@@ -15,6 +15,7 @@ from controller.domain.constants import MISSED_SHOWN, ON_TIME, ONE_SHOT_AGAIN
 from controller.domain.durations import parse_duration
 from controller.domain.firings import Firing, Pressure
 from controller.domain.schedules import (
+    Action,
     CatchUp,
     Definition,
     Planned,
@@ -101,7 +102,7 @@ def _sort_out(
         quiet = ScheduleSkip.QUIET_HOURS
         return Firing(skipped=due.times[-1:], reason=quiet, stands_for=len(due.times), counted=due.complete)
     fire, missed = _catch_up(definition, planned, loud, now)
-    refused = _refused(pressure) if fire else None
+    refused = flood_guard(definition.action, pressure) if fire else None
     covered = len(missed) if definition.catch_up is CatchUp.RUN_ONCE else 0
     noted = () if covered else missed
     return Firing(
@@ -133,11 +134,11 @@ def _catch_up(
     return tuple(times[split:]), tuple(times[:split])
 
 
-def _refused(pressure: Pressure) -> ScheduleSkip | None:
-    """The flood guard."""
+def flood_guard(action: Action, pressure: Pressure) -> ScheduleSkip | None:
+    """Why one more may not fire beside what is under way; what is done at once takes no place in the queue."""
     if pressure.predecessor:
         return ScheduleSkip.ALREADY_RUNNING
-    return ScheduleSkip.AT_CAPACITY if pressure.full else None
+    return ScheduleSkip.AT_CAPACITY if pressure.full and action.outside else None
 
 
 def _next(definition: Definition, after: datetime, chance: float) -> Planned | None:

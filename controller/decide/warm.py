@@ -3,8 +3,9 @@
     missing(floor) = runners − (free workers of the key − pending jobs of the key)
 
 A spare runner is a worker like any other: it obeys cap, holds, slots and requests, and the next job of its key takes
-it. It never takes a board that a waiting job could use: not one that a job backs off from or lacks requests for. When a
-job waits for a board of its type, or for a place under its entity's cap, an idle spare runner makes room at once.
+it. It never takes a board that a waiting job could use: not one that a job backs off from, lacks requests for, or gets
+once its pool has been tried or GitHub has said where its code comes from. When a job waits for a board of its type, or
+for a place under its entity's cap, an idle spare runner makes room at once.
 """
 
 from collections import Counter

@@ -66,8 +66,16 @@ class Holds:
 
     def on(self, scope: HoldScope, target: str, now: datetime) -> Hold | None:
         """The hold in force that lasts longest, if any."""
-        forced = [h for h in self.by_target.get((scope, target), ()) if h.until is None or h.until > now]
-        return max(forced, key=lambda hold: (hold.until is None, hold.until), default=None)
+        return max(
+            self._forced(scope, target, now), key=lambda hold: (hold.until is None, hold.until), default=None
+        )
+
+    def empties(self, scope: HoldScope, target: str, now: datetime) -> bool:
+        """Whether a hold in force also ends who idles there; not a breaker's: who came online is no suspect."""
+        return any(hold.why is not HoldWhy.BREAKER for hold in self._forced(scope, target, now))
+
+    def _forced(self, scope: HoldScope, target: str, now: datetime) -> list[Hold]:
+        return [h for h in self.by_target.get((scope, target), ()) if h.until is None or h.until > now]
 
     def boards(self, now: datetime) -> frozenset[str]:
         """The nodes that get no new worker."""

@@ -84,7 +84,7 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
         trips_breaker=True,
     ),
     Reason.RUNNER_IDLE: Explanation(
-        "The runner was ready, but GitHub gave it no job within the idle timeout.",
+        "The runner was ready without a job: for the idle timeout, or while its place was held or wanted elsewhere.",
         "Nothing to do: its job was probably cancelled or taken by another runner.",
         harmless=True,
     ),

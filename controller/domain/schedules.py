@@ -65,6 +65,7 @@ class ScheduleSkip(StrEnum):
     """Why a due schedule does nothing."""
 
     DISABLED = "disabled"
+    CANCELLED = "cancelled"
     ALREADY_RUNNING = "already_running"
     AT_CAPACITY = "at_capacity"
     NOT_DUE = "not_due"
@@ -74,6 +75,7 @@ class ScheduleSkip(StrEnum):
 
 SKIP_SENTENCES: Mapping[ScheduleSkip, str] = {
     ScheduleSkip.DISABLED: "The schedule is disabled; enable it to let it run.",
+    ScheduleSkip.CANCELLED: "Somebody cancelled it before it began; the next time comes as planned.",
     ScheduleSkip.ALREADY_RUNNING: "The run before was still under way; the next time comes as planned.",
     ScheduleSkip.AT_CAPACITY: "Too many runs of schedules wait or run already; the next time comes as planned.",
     ScheduleSkip.NOT_DUE: "Its time has not come yet.",
@@ -112,6 +114,7 @@ class Definition:
     catch_up_cap: int = 1
     quiet_hours: QuietHours | None = None
     jitter: int = 0  # per cent of the time between two occurrences
+    priority: int = 10  # 1 to 10: of the occurrences that wait the highest comes first
     enabled: bool = True
 
 

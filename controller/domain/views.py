@@ -32,7 +32,7 @@ class Spares:
     """What the last match says of idle workers."""
 
     kept: frozenset[str] | None = None  # a warm window keeps these; None: not known yet
-    ending: frozenset[str] = frozenset()  # spare ones that stand in the way of a job
+    ending: frozenset[str] = frozenset()  # these are to get no job, or stand in the way of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class View:
     absent: frozenset[str] = frozenset()  # pods for which the API server itself just answered 404
     in_flight: frozenset[str] = frozenset()  # workers whose provisioning is under way in this process
     kept: frozenset[str] | None = frozenset()  # idle workers that a warm window keeps; None: not known yet
-    ending: frozenset[str] = frozenset()  # idle spare workers that stand in the way of a job
+    ending: frozenset[str] = frozenset()  # idle workers that are to get no job, or stand in the way
 
     @property
     def live(self) -> tuple[Worker, ...]:

@@ -123,8 +123,8 @@ class Occurrences(Protocol):
         """It failed for good, until somebody retries it by hand; the schedule shows why. Refused: nothing was sent."""
         ...
 
-    async def previous_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
-        """Those before it whose run is not known to have ended, newest first."""
+    async def other_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
+        """The others of its schedule whose run is not known to have ended, newest first."""
         ...
 
     async def note_run_ended(self, occurrence: Occurrence, epoch: int, now: datetime) -> None:
@@ -212,6 +212,10 @@ class Desk(Protocol):
 
     async def run_now(self, name: str, by: By, now: datetime) -> Occurrence | ScheduleSkip | None:
         """Fire outside its times; None if there is no such schedule."""
+        ...
+
+    async def cancel(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Take back a pending occurrence; whether that was done. None if there is none."""
         ...
 
     async def retry(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from controller.decide.boards import describe_boards
+from controller.decide.pace import is_time
 from controller.domain.boards import Board
 from controller.domain.constants import HEARTBEAT_EVERY
 from controller.domain.sightings import Unknown
@@ -35,7 +36,7 @@ class BoardWatch:
             return
         seen = {board.node: board for board in describe_boards(nodes, pods, self._held(), self._label)}
         known = self._written if self._written is not None else dict.fromkeys(await self._boards.known())
-        beat = now - self._beat_at >= HEARTBEAT_EVERY
+        beat = is_time(self._beat_at, HEARTBEAT_EVERY, now)
         changed = [board for node, board in seen.items() if beat or known.get(node) != board]
         gone = known.keys() - seen.keys()
         if changed or gone:

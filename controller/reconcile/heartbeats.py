@@ -5,6 +5,7 @@ from datetime import datetime
 
 from controller.decide.capacity import free_slots
 from controller.decide.heartbeats import find_beats, snapshot_pools
+from controller.decide.pace import is_time
 from controller.domain.constants import HEARTBEAT_EVERY
 from controller.domain.pools import Catalogue
 from controller.domain.sightings import Unknown
@@ -32,7 +33,7 @@ class HeartbeatWatch:
     async def run(self, epoch: int) -> None:
         """Beat if a minute has passed; an unknown view is a missed beat, never an empty one."""
         now = self._clock.now()
-        if self._beat_at is not None and now - self._beat_at < HEARTBEAT_EVERY:
+        if not is_time(self._beat_at, HEARTBEAT_EVERY, now):
             return
         pods, nodes = self._cluster.pods(), self._cluster.nodes()
         if isinstance(pods, Unknown) or isinstance(nodes, Unknown):

@@ -16,6 +16,7 @@ import structlog
 from controller.decide.dispatch import (
     TryAgain,
     advice,
+    advice_when_suspended,
     after_attempt,
     after_giving_up,
     may_send,
@@ -129,9 +130,26 @@ class OccurrenceWork:
         repo = given["repo"]
         scope = await self._targets.find(repo.partition("/")[0], repo)
         try:
-            await self._dispatch_to(scope, occurrence, epoch)
-        except InstallationGone:  # installed anew since the last job: the id is another one
-            await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
+            try:
+                await self._dispatch_to(scope, occurrence, epoch)
+            except InstallationGone:  # installed anew since the last job: the id is another one
+                await self._dispatch_to(await self._targets.ask(scope.entity.name, repo), occurrence, epoch)
+        except REFUSALS as error:
+            await self._refused(occurrence, error, epoch)
+
+    async def _refused(self, occurrence: Occurrence, error: GitHubError, epoch: int) -> None:
+        """What GitHub refuses will be refused again, whichever request met it; but not for a key, or a token, alone."""
+        if error.status in (None, 401) or occurrence.result is not None:
+            await self._failed_attempt(occurrence, error, epoch, sent=occurrence.sent_at is not None)
+            return
+        given = occurrence.arguments
+        if isinstance(error, InstallationSuspended):
+            todo = advice_when_suspended(given["repo"])
+        else:
+            todo = advice(error.status, given["repo"], given["workflow"], given["ref"])
+        # An earlier request may still be unanswered; without one, nothing of this occurrence is to be looked for.
+        text = clip(redact(f"{todo} {error}"))
+        await self._fail(occurrence, text, epoch, refused=occurrence.sent_at is None)
 
     async def _dispatch_to(self, scope: Scope, occurrence: Occurrence, epoch: int) -> None:
         if await self._found(scope, occurrence, epoch):
@@ -139,10 +157,13 @@ class OccurrenceWork:
         if occurrence.result is not None or not may_send(occurrence):
             await self._not_found(occurrence, epoch)
             return
-        if occurrence.sent_at is None and await self._predecessor_runs(scope, occurrence, epoch):
-            if occurrence.caught_up:
+        other = await self._under_way(scope, occurrence, epoch) if occurrence.sent_at is None else None
+        if other is not None:
+            if (
+                occurrence.caught_up or other.due_at > occurrence.due_at
+            ):  # behind a later one: retried by hand
                 at = self._clock.now() + PREDECESSOR_EVERY
-                await self._later(occurrence, at, "waits for the run before it", epoch, counts=False)
+                await self._later(occurrence, at, "waits for another run", epoch, counts=False)
             elif await self._rows.skip(occurrence, ScheduleSkip.ALREADY_RUNNING, epoch, self._clock.now()):
                 self._count(OccurrenceStatus.SKIPPED)
             return
@@ -163,13 +184,8 @@ class OccurrenceWork:
                 return
             sent = True
             run = await self._github.dispatch_workflow(scope, repo, workflow, ref, given.get("inputs", {}))
-        except (InstallationGone, InstallationSuspended, RateLimited):
+        except (RateLimited, *REFUSALS):
             raise
-        except REFUSALS as error:
-            text = f"{advice(error.status, repo, workflow, ref)} {error}"
-            # An earlier request may still be unanswered; without one, nothing of this occurrence is to be looked for.
-            await self._fail(occurrence, clip(redact(text)), epoch, refused=occurrence.sent_at is None)
-            return
         except GitHubError as error:
             await self._failed_attempt(occurrence, error, epoch, sent=sent)
             return
@@ -213,19 +229,21 @@ class OccurrenceWork:
         branch = given["ref"].removeprefix("refs/heads/").removeprefix("refs/tags/")
         return await self._github.list_dispatched_runs(scope, given["repo"], branch, between)
 
-    async def _predecessor_runs(self, scope: Scope, occurrence: Occurrence, epoch: int) -> bool:
-        """The flood guard: whether a run that this schedule started before is still under way."""
-        for previous in await self._rows.previous_runs(occurrence, RUNS_UNDER_WAY):
-            if not await self._run_ended(scope, previous):
-                return True
-            await self._rows.note_run_ended(previous, epoch, self._clock.now())
-        return False
+    async def _under_way(self, scope: Scope, occurrence: Occurrence, epoch: int) -> Occurrence | None:
+        """The flood guard: the newest that this schedule started and whose run is still under way."""
+        for other in await self._rows.other_runs(occurrence, RUNS_UNDER_WAY):
+            if not await self._run_ended(scope, other):
+                return other
+            await self._rows.note_run_ended(other, epoch, self._clock.now())
+        return None
 
-    async def _run_ended(self, scope: Scope, previous: Occurrence) -> bool:
-        if previous.run_id is None:
+    async def _run_ended(self, scope: Scope, other: Occurrence) -> bool:
+        if other.run_id is None:
             return True
         try:
-            run = await self._github.get_run(scope, previous.arguments["repo"], previous.run_id)
+            run = await self._github.get_run(scope, other.arguments["repo"], other.run_id)
+        except InstallationGone:
+            raise
         except GitHubNotFound:
             return True  # deleted by its owner
         return run.status == "completed"

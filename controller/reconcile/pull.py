@@ -12,6 +12,7 @@ import structlog
 
 from controller.decide.admission import admit
 from controller.decide.deliveries import BadPayload, read_delivery
+from controller.decide.pace import is_time
 from controller.domain.constants import DELIVERIES_KEPT, PULL_EVERY_PULL, PULL_EVERY_PUSH
 from controller.domain.deliveries import Delivery
 from controller.domain.sightings import DeliverySighting
@@ -71,7 +72,7 @@ class PullDeliveries:
     async def run(self, epoch: int) -> None:
         """Have the lists read if they are due; taking in is idempotent, so no epoch is needed."""
         now = self._clock.now()
-        if self._asked_at is None or now - self._asked_at >= self._every:
+        if is_time(self._asked_at, self._every, now):
             self._beside.start(WORK, self.pull)
 
     async def pull(self) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 import structlog
 
 from controller.decide.budgets import repair_allowed
+from controller.decide.pace import is_time
 from controller.decide.siblings import find_unheard
 from controller.domain.constants import QUEUED_SWEEP_EVERY, QUEUED_SWEEP_REPOS, QUEUED_SWEEP_RUNS
 from controller.domain.jobs import Home
@@ -65,7 +66,7 @@ class QueuedSweep:
     async def run(self, epoch: int) -> None:
         """Have the repositories asked if it is time."""
         now = self._clock.now()
-        if self._asked_at is None or now - self._asked_at >= QUEUED_SWEEP_EVERY:
+        if is_time(self._asked_at, QUEUED_SWEEP_EVERY, now):
             self._asked_at = now
             self._beside.start("queued_sweep", partial(self._sweep, epoch, now))
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import structlog
 
+from controller.decide.pace import is_time
 from controller.domain.constants import PRUNE_EVERY
 from controller.ports import Clock, Retention
 from controller.reconcile.beside import Beside
@@ -26,7 +27,7 @@ class Prune:
     async def run(self, epoch: int) -> None:
         """Begin if an hour has passed, and when a leader starts."""
         now = self._clock.now()
-        due = self._begun_at is None or now - self._begun_at >= PRUNE_EVERY
+        due = is_time(self._begun_at, PRUNE_EVERY, now)
         if due and self._beside.start("prune", partial(self.prune, epoch)):
             self._begun_at = now
 

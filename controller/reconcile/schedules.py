@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 
 from controller.decide.occurrences import judge_due, plan_again, plan_first
+from controller.decide.pace import is_time
 from controller.decide.quiet_hours import next_change, quiet_until
 from controller.domain.constants import STUCK_AFTER
 from controller.domain.holds import Hold, HoldScope, HoldWhy
@@ -68,7 +69,7 @@ class ScheduleStep:
                 self._definitions, lambda each: plan_first(each, now, self._rng.random()), epoch, now
             )
             self._led, self._looked_at = epoch, None
-        if self._looked_at is None or abs(now - self._looked_at) >= STUCK_AFTER:
+        if is_time(self._looked_at, STUCK_AFTER, now):
             await self._recover(epoch, now)
             self._looked_at = now
         agenda = await self._occurrences.agenda()

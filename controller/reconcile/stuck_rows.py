@@ -5,6 +5,7 @@ A pending worker without a pod needs no such look: OrphanSweep asks for its pod 
 
 import structlog
 
+from controller.decide.pace import is_time
 from controller.domain.constants import STUCK_AFTER
 from controller.ports import Clock, Stuck
 
@@ -25,7 +26,7 @@ class StuckRows:
     async def run(self, epoch: int) -> None:
         """Have GitHub asked about them soon: sync_jobs does so in this iteration."""
         now = self._clock.now()
-        if epoch == self._epoch and now - self._looked_at < STUCK_AFTER:
+        if epoch == self._epoch and not is_time(self._looked_at, STUCK_AFTER, now):
             return
         found = await self._stuck.look_now(now - STUCK_AFTER, epoch, now)
         self._epoch, self._looked_at = epoch, now

@@ -122,6 +122,7 @@ class ScheduleEntry(Model):
     catch_up_cap: int | None = Field(None, ge=1, le=100)
     quiet_hours: Hours | None = None
     jitter: int = Field(0, ge=0, le=10)
+    priority: int = Field(10, ge=1, le=10)
     enabled: bool = True
 
     def as_domain(self) -> Definition:
@@ -137,6 +138,7 @@ class ScheduleEntry(Model):
             catch_up_cap=self.catch_up_cap or 1,
             quiet_hours=self.quiet_hours.as_domain(self.timezone) if self.quiet_hours else None,
             jitter=self.jitter,
+            priority=self.priority,
             enabled=self.enabled,
         )
 
@@ -169,7 +171,9 @@ def schedule_mistakes(
 
 def _spec_mistakes(raw: Mapping[str, Any], place: str) -> list[str]:
     kind, spec, timezone = raw.get("type"), raw.get("spec"), raw.get("timezone", "UTC")
-    if kind not in set(ScheduleType) or not isinstance(spec, str) or not isinstance(timezone, str):
+    if not (isinstance(kind, str) and isinstance(spec, str) and isinstance(timezone, str)):
+        return []
+    if kind not in set(ScheduleType):
         return []
     try:
         check_timezone(timezone)
@@ -186,7 +190,8 @@ def _argument_mistakes(
     raw: Mapping[str, Any], place: str, pools: Mapping[str, Iterable[LabelSet]], sentence: Sentence
 ) -> list[str]:
     given = raw.get("with", {})
-    if raw.get("action") not in set(Action) or not isinstance(given, dict):
+    action = raw.get("action")
+    if not isinstance(action, str) or action not in set(Action) or not isinstance(given, dict):
         return []
     place = f"{place}with."
     try:

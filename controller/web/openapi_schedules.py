@@ -51,7 +51,14 @@ def _paths() -> Json:
     act = _write(
         "actOnSchedule", "Enable, disable or delete, for forms of pages", "ScheduleAct", ref("Schedule")
     )
-    retry = _write("retryOccurrence", "Retry a failed occurrence", "Retry", ref("Occurrence"), 404, 409)
+    act_on_one = _write(
+        "actOnOccurrence",
+        "Retry a failed occurrence, or cancel a pending one",
+        "OccurrenceAct",
+        ref("Occurrence"),
+        404,
+        409,
+    )
     return {
         "/schedules.json": page,
         "/api/schedules": {**shown, "post": made},
@@ -70,8 +77,11 @@ def _paths() -> Json:
         },
         "/api/occurrences/{number}": {
             "parameters": [NUMBERED],
-            "patch": retry,
-            "post": {**retry, "operationId": "retryOccurrenceByForm"},
+            "patch": act_on_one,
+            "post": {**act_on_one, "operationId": "actOnOccurrenceByForm"},
+            "delete": _write(
+                "cancelOccurrence", "Cancel a pending one", "NoteBody", ref("Occurrence"), 404, 409
+            ),
         },
     }
 
@@ -119,6 +129,7 @@ def _schemas() -> Json:
         "catchUpCap": {"type": "integer", "minimum": 1, "maximum": 100},
         "quietHours": {"type": "object", "examples": [{"from": "22:00", "to": "06:00"}]},
         "jitter": {"type": "integer", "minimum": 0, "maximum": 10},
+        "priority": {"type": "integer", "minimum": 1, "maximum": 10},
         "enabled": FLAG,
     }
     note: Json = {"type": "string", "maxLength": 500}
@@ -172,9 +183,9 @@ def _schemas() -> Json:
             "required": ["action"],
             "additionalProperties": False,
         },
-        "Retry": {
+        "OccurrenceAct": {
             "type": "object",
-            "properties": {"action": {"const": "retry"}, "note": note},
+            "properties": {"action": {"enum": ["retry", "cancel"]}, "note": note},
             "required": ["action"],
             "additionalProperties": False,
         },

@@ -49,6 +49,7 @@ from controller.web.shown import (
     show_job,
     show_usage,
     show_worker,
+    whys,
 )
 from controller.web.timelines import job_parts, job_stages, worker_stages
 
@@ -181,6 +182,7 @@ class Pages:
         context = {
             "groups": grouped(rows, tallies),
             "paths": paths,
+            "whys": whys(holds, "board"),
             "buckets": Span.DAY.buckets,
             "part": part,
             "board_label": self._board_label(),

@@ -23,7 +23,7 @@ from controller.web.query import (
 )
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
-from controller.web.shown import Shown, longest, show_explained, show_hold, show_job
+from controller.web.shown import Shown, longest, show_explained, show_hold, show_job, whys
 
 LOST_SHOWN = timedelta(days=7)  # as long as failed occurrences; `start` asks for older ones
 IN_THE_QUEUE = (JobStatus.PENDING, JobStatus.RUNNING, JobStatus.FAILED)
@@ -91,19 +91,20 @@ class Queue:
         return View("job.html", f"Job {job_id}", show_explained(explain(job_id, story, now, full=full)))
 
     def _pools(self, holds: tuple[HoldRow, ...], sees: bool) -> list[Shown]:
+        held = whys(holds, "pool")
         return [
-            {"name": pool.name, "hold": _hold_on(holds, "pool", pool.name, sees)}
-            for pool in self._deps.settings.pools
+            {"name": name, "hold": _hold_on(holds, "pool", name, sees), "whys": held.get(name, ())}
+            for name in (pool.name for pool in self._deps.settings.pools)
         ]
 
 
 def _owners(rows: list[Shown], holds: tuple[HoldRow, ...], sees: bool) -> list[Shown]:
     """Who has jobs in the queue or is held."""
     names = {row["entity_name"].lower(): row["entity_name"] for row in rows}
-    held = {hold.target: hold.target for hold in holds if hold.scope == "entity"}
+    held = whys(holds, "entity")
     return [
-        {"name": name, "hold": _hold_on(holds, "entity", key, sees)}
-        for key, name in sorted({**held, **names}.items())
+        {"name": name, "hold": _hold_on(holds, "entity", key, sees), "whys": held.get(key, ())}
+        for key, name in sorted({**{key: key for key in held}, **names}.items())
     ]
 
 

@@ -1,6 +1,6 @@
 """Schedules: the page, its twin, and the writes of the API.
 
-    GET|POST /api/schedules   GET|PATCH|DELETE /api/schedules/{name}   POST …/run   PATCH /api/occurrences/{id}
+    GET|POST /api/schedules   GET|PATCH|DELETE /api/schedules/{name}   POST …/run   PATCH|DELETE /api/occurrences/{id}
 
 Forms of the page cannot PATCH or DELETE: they POST to the same addresses and name the action.
 """
@@ -11,18 +11,17 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import structlog
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from controller.decide.occurrences import plan_first
+from controller.decide.occurrences import known_type, plan_first
 from controller.domain.controls import By
 from controller.domain.schedules import (
     SKIP_SENTENCES,
     Definition,
+    Occurrence,
     OccurrenceStatus,
-    Owner,
     Planned,
     Schedule,
     ScheduleLine,
@@ -50,6 +49,7 @@ log = structlog.get_logger()
 OCCURRENCES_SHOWN = 50  # in the queue
 FAILED_SHOWN = timedelta(days=7)
 UNKNOWN = "There is no schedule of this name; /schedules lists those there are."
+NO_OCCURRENCE = "There is no such occurrence."
 FROM_THE_FILE = "It comes from the settings file: change it there. Only `enabled` can be changed here."
 PRESETS = {
     "every 5 minutes": ("interval", "5m"),
@@ -65,10 +65,10 @@ class ActBody(NoteBody):
     action: Literal["enable", "disable", "delete"]
 
 
-class RetryBody(NoteBody):
-    """What is done with a failed occurrence."""
+class OccurrenceBody(NoteBody):
+    """What is done with an occurrence."""
 
-    action: Literal["retry"] = Field(description="The only one there is.")
+    action: Literal["retry", "cancel"]
 
 
 def schedule_routes(
@@ -78,7 +78,7 @@ def schedule_routes(
     faces, door = Faces(deps), writes(deps, admin)
     views = ScheduleViews(deps, reads)
     acts = ScheduleActs(deps, desk, rng)
-    one = "/api/schedules/{name}"
+    one, occurrence = "/api/schedules/{name}", "/api/occurrences/{number}"
     return [
         Route("/api/openapi.json", openapi),  # before the one without schedules
         Route("/schedules", faces.page(views.page)),
@@ -90,7 +90,8 @@ def schedule_routes(
         Route(one, door.admin_only(acts.act), methods=["POST"]),
         Route(one, door.admin_only(acts.delete), methods=["DELETE"]),
         Route(f"{one}/run", door.admin_only(acts.run), methods=["POST"]),
-        Route("/api/occurrences/{number}", door.admin_only(acts.retry), methods=["PATCH", "POST"]),
+        Route(occurrence, door.admin_only(acts.act_on_occurrence), methods=["PATCH", "POST"]),
+        Route(occurrence, door.admin_only(acts.cancel), methods=["DELETE"]),
     ]
 
 
@@ -165,7 +166,7 @@ class ScheduleActs:
             return await self._switch(name, entry["enabled"], by)
 
         def changed(schedule: Schedule) -> tuple[Definition, Planned | None]:
-            if schedule.owner is Owner.FILE:
+            if schedule.in_file:  # one that was removed from it is changed like the API's own
                 raise Refused(409, FROM_THE_FILE)
             before = schedule.definition
             known = as_entry(before)
@@ -209,15 +210,28 @@ class ScheduleActs:
             raise Refused(409, f"Not run ({fired.value}): {SKIP_SENTENCES[fired]}")
         return Done(show_occurrence(fired, full=True), 201)
 
-    async def retry(self, request: Request, who: str, fields: Fields) -> Done:
+    async def act_on_occurrence(self, request: Request, who: str, fields: Fields) -> Done:
+        """Retry a failed occurrence or cancel a pending one."""
+        body = checked(OccurrenceBody, fields)
+        if body.action == "cancel":
+            return await self.cancel(request, who, {"note": body.note})
+        return await self._retry(request, By(who, body.note))
+
+    async def cancel(self, request: Request, who: str, fields: Fields) -> Done:
+        """Take back an occurrence that has not begun."""
+        by = By(who, checked(NoteBody, fields).note)
+        occurrence, done = _known(await self._desk.cancel(_number(request), by, self._clock.now()))
+        if not done and occurrence.status is OccurrenceStatus.PENDING:
+            raise Refused(
+                409, "Its request was sent and may have started the workflow: cancel the run on GitHub."
+            )
+        if not done:
+            raise Refused(409, f"It is {occurrence.status.value}; only a pending one can be cancelled.")
+        return Done(show_occurrence(occurrence, full=True))
+
+    async def _retry(self, request: Request, by: By) -> Done:
         """Put a failed occurrence back into the queue."""
-        by = By(who, checked(RetryBody, fields).note)
-        text = request.path_params["number"]
-        known = text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= ID_LIMIT
-        found = await self._desk.retry(int(text), by, self._clock.now()) if known else None
-        if found is None:
-            raise Refused(404, "There is no such occurrence.", "Not found")
-        occurrence, done = found
+        occurrence, done = _known(await self._desk.retry(_number(request), by, self._clock.now()))
         if not done and occurrence.status is OccurrenceStatus.FAILED:
             raise Refused(409, "Another start of the same workflow is unanswered; retry this one after it.")
         if not done:
@@ -232,7 +246,15 @@ class ScheduleActs:
         return Done(self._show(schedule, now))
 
     def _plan(self, now: datetime) -> Callable[[Definition], Planned | None]:
-        return lambda definition: plan_first(definition, now, self._rng.random())
+        def plan(definition: Definition) -> Planned | None:
+            if not known_type(definition):
+                raise Refused(409, SKIP_SENTENCES[ScheduleSkip.UNSUPPORTED_TYPE])
+            try:
+                return plan_first(definition, now, self._rng.random())
+            except ValueError as error:  # a newer program wrote it, or this machine lacks its time zone
+                raise Refused(409, f"This schedule cannot be planned; change it first: {error}.") from None
+
+        return plan
 
     def _checked(self, raw: dict[str, Any]) -> Definition:
         try:
@@ -242,6 +264,19 @@ class ScheduleActs:
 
     def _show(self, schedule: Schedule, now: datetime) -> Shown:
         return show_schedule(ScheduleLine(schedule, None), now, full=True)
+
+
+def _number(request: Request) -> int:
+    text = request.path_params["number"]
+    if not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= ID_LIMIT):
+        raise Refused(404, NO_OCCURRENCE, "Not found")
+    return int(text)
+
+
+def _known(found: tuple[Occurrence, bool] | None) -> tuple[Occurrence, bool]:
+    if found is None:
+        raise Refused(404, NO_OCCURRENCE, "Not found")
+    return found
 
 
 def _name(request: Request) -> str:

@@ -82,6 +82,7 @@ def as_entry(definition: Definition, *, full: bool = True) -> Shown:
         "with": _arguments(definition, full),
         "catchUp": definition.catch_up.value,
         "jitter": definition.jitter,
+        "priority": definition.priority,
         "enabled": definition.enabled,
     }
     if definition.catch_up == "run_all_capped":

@@ -221,6 +221,15 @@ def longest(holds: Iterable[HoldRow]) -> HoldRow | None:
     return max(holds, key=lambda hold: hold.until or FOR_EVER, default=None)
 
 
+def whys(holds: Iterable[HoldRow], scope: str) -> dict[str, set[str]]:
+    """By target, all that holds it: what can be done about it does not depend on what lasts longest."""
+    found: dict[str, set[str]] = {}
+    for hold in holds:
+        if hold.scope == scope:
+            found.setdefault(hold.target, set()).add(hold.why)
+    return found
+
+
 def show_hold(hold: HoldRow, *, sees_private: bool = False) -> Shown:
     """A hold; who set it is told to those who are signed in."""
     return {

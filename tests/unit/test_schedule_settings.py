@@ -29,6 +29,8 @@ def parsed(*schedules: dict[str, Any], **more: Any) -> tuple[File | None, list[s
         ({"type": "interval", "spec": "-5m"}, "spec: Negative intervals are not allowed"),
         ({"type": "interval", "spec": "5x"}, 'spec: Invalid time unit "x". Valid units are: s, m, h, d'),
         ({"type": "webhook"}, "type: Input should be 'cron', 'interval' or 'one_shot'"),
+        ({"type": ["cron"]}, "type: Input should be 'cron', 'interval' or 'one_shot'"),
+        ({"action": {"warm": 1}}, "action: Input should be"),
         ({"spec": "61 * * * *"}, 'spec: "61 * * * *" is no cron expression'),
         ({"timezone": "Mars/Olympus"}, 'timezone: "Mars/Olympus" is no IANA time zone'),
         ({"action": "sing"}, "action: Input should be"),

@@ -30,12 +30,13 @@ class OccurrenceStore:
         self._holder = holder
 
     # A run does not say by which request it was started: of two that ask for the same workflow and are both unanswered
-    # neither could be told which run is its own. So the second waits for the first.
+    # neither could be told which run is its own. So the second waits for the first. A number may mean a file.
     NO_RIVAL = """NOT EXISTS (
         SELECT 1 FROM occurrences e
         WHERE e.id <> o.id AND e.status IN ('pending', 'running') AND e.sent_at IS NOT NULL
             AND lower(e.arguments->>'repo') = lower(o.arguments->>'repo')
-            AND lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
+            AND (lower(e.arguments->>'workflow') = lower(o.arguments->>'workflow')
+                OR (e.arguments->>'workflow' ~ '^[0-9]+$') <> (o.arguments->>'workflow' ~ '^[0-9]+$'))
             AND regexp_replace(e.arguments->>'ref', '^refs/(heads|tags)/', '')
                 = regexp_replace(o.arguments->>'ref', '^refs/(heads|tags)/', ''))"""
     ALONE = f"(o.sent_at IS NOT NULL OR {NO_RIVAL})"
@@ -197,17 +198,18 @@ class OccurrenceStore:
                 await self._note(connection, "schedule.failed", occurrence, now, {"error": error}, None)
         return failed
 
-    PREVIOUS = f"""
+    # Of a retried one also those that came after it.
+    OTHERS = f"""
     SELECT {OCCURRENCE_COLUMNS} FROM occurrences
-    WHERE schedule = %(schedule)s AND due_at < %(due)s AND run_id IS NOT NULL AND run_ended_at IS NULL
+    WHERE schedule = %(schedule)s AND id <> %(id)s AND run_id IS NOT NULL AND run_ended_at IS NULL
     ORDER BY due_at DESC LIMIT %(limit)s
     """
 
-    async def previous_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
-        """Those before it whose run is not known to have ended, newest first."""
-        values = {"schedule": occurrence.schedule, "due": occurrence.due_at, "limit": limit}
+    async def other_runs(self, occurrence: Occurrence, limit: int) -> list[Occurrence]:
+        """The others of its schedule whose run is not known to have ended, newest first."""
+        values = {"schedule": occurrence.schedule, "id": occurrence.id, "limit": limit}
         async with self._database.transaction() as connection:
-            rows = await (await connection.execute(self.PREVIOUS, values)).fetchall()
+            rows = await (await connection.execute(self.OTHERS, values)).fetchall()
         return [occurrence_of(row) for row in rows]
 
     RUN_ENDED = "UPDATE occurrences SET run_ended_at = %(now)s WHERE id = %(id)s AND run_ended_at IS NULL"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from controller.decide.occurrences import plan_after_hand
+from controller.decide.occurrences import flood_guard, plan_after_hand
 from controller.domain.controls import By
 from controller.domain.firings import Firing
 from controller.domain.schedules import (
@@ -30,7 +30,7 @@ from controller.gateways.postgres.schedule_rows import (
     planned_values,
     schedule_of,
 )
-from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore, end_windows_of
+from controller.gateways.postgres.schedules import ClaimedSchedule, ScheduleStore, stop_work_of
 
 Change = Callable[[Schedule], tuple[Definition, Planned | None]]
 
@@ -64,7 +64,7 @@ class ScheduleDesk:
             definition, planned = change(schedule)
             await connection.execute(ScheduleStore.PUT, self._values(definition, planned, now))
             if schedule.enabled and not definition.enabled:
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
             await note_schedule(connection, "schedule.changed", name, now, by=by)
             await ring(connection, self._database.channel)
             return await self._locked(connection, name)
@@ -94,7 +94,7 @@ class ScheduleDesk:
             values = {"name": name, "enabled": enabled, "now": now} | planned_values(planned)
             await connection.execute(self.SWITCH, values)
             if not enabled:
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
             kind = "schedule.enabled" if enabled else "schedule.disabled"
             await note_schedule(connection, kind, name, now, by=by)
             await ring(connection, self._database.channel)
@@ -108,7 +108,7 @@ class ScheduleDesk:
             schedule = await self._locked(connection, name)
             if schedule is not None and not schedule.in_file:
                 await connection.execute(self.DELETE, {"name": name})
-                await end_windows_of(connection, name, now)
+                await stop_work_of(connection, name, now)
                 await note_schedule(connection, "schedule.deleted", name, now, by=by)
                 await ring(connection, self._database.channel)
             return schedule
@@ -122,9 +122,11 @@ class ScheduleDesk:
             if schedule is None:
                 return None
             claimed = ClaimedSchedule(connection, schedule)
-            pressure = await claimed.pressure()
-            if pressure.predecessor or pressure.full or not schedule.enabled:
-                return _refusal(schedule, pressure.predecessor)
+            if not schedule.enabled:
+                return ScheduleSkip.DISABLED
+            refused = flood_guard(schedule.definition.action, await claimed.pressure())
+            if refused is not None:
+                return refused
             planned = plan_after_hand(schedule, now)
             await claimed.record(Firing(fire=(now,), planned=planned), now, manual=True)
             await note_schedule(connection, "schedule.run", name, now, by=by)
@@ -158,6 +160,30 @@ class ScheduleDesk:
             await ring(connection, self._database.channel)
         return occurrence_of(again), True
 
+    # What was sent may have started a run, which is looked for.
+    CANCEL = f"""
+    UPDATE occurrences SET status = 'skipped', reason = '{ScheduleSkip.CANCELLED.value}', completed_at = %(now)s
+    WHERE id = %(id)s AND status = 'pending' AND sent_at IS NULL AND result IS NULL
+    RETURNING {OCCURRENCE_COLUMNS}
+    """
+
+    async def cancel(self, number: int, by: By, now: datetime) -> tuple[Occurrence, bool] | None:
+        """Take back a pending occurrence; whether that was done. None if there is none."""
+        async with self._database.transaction() as connection:
+            row = await (await connection.execute(self.LOCK_OCCURRENCE, {"id": number})).fetchone()
+            if row is None:
+                return None
+            gone = await (await connection.execute(self.CANCEL, {"id": number, "now": now})).fetchone()
+            if gone is None:
+                return occurrence_of(row), False
+            cancelled = occurrence_of(gone)
+            detail = {"occurrence": number, "due": cancelled.due_at.isoformat()}
+            await note_schedule(
+                connection, "schedule.cancelled", cancelled.schedule, now, by=by, detail=detail
+            )
+            await ring(connection, self._database.channel)  # others of its schedule may have waited for it
+        return cancelled, True
+
     LOCK = f"SELECT {SCHEDULE_COLUMNS} FROM schedules WHERE name = %(name)s FOR UPDATE"
 
     async def _locked(self, connection: Connection, name: str) -> Schedule | None:
@@ -168,9 +194,3 @@ class ScheduleDesk:
         values: dict[str, Any] = definition_values(definition) | planned_values(planned)
         values |= {"owner": Owner.API.value, "enabled": definition.enabled, "file_enabled": None, "now": now}
         return values
-
-
-def _refusal(schedule: Schedule, predecessor: bool) -> ScheduleSkip:
-    if not schedule.enabled:
-        return ScheduleSkip.DISABLED
-    return ScheduleSkip.ALREADY_RUNNING if predecessor else ScheduleSkip.AT_CAPACITY

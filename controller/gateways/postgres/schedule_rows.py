@@ -21,7 +21,7 @@ from controller.gateways.postgres.database import Connection
 
 SCHEDULE_COLUMNS = """
     name, owner, enabled, type, spec, timezone, action, arguments, catch_up, catch_up_cap, quiet_hours, jitter,
-    next_due_at, next_run_at, last_run_at, last_error, file_enabled
+    priority, next_due_at, next_run_at, last_run_at, last_error, file_enabled
 """
 
 OCCURRENCE_COLUMNS = """
@@ -44,6 +44,7 @@ def schedule_of(row: dict[str, Any]) -> Schedule:
         catch_up_cap=row["catch_up_cap"],
         quiet_hours=_hours(row["quiet_hours"]),
         jitter=row["jitter"],
+        priority=row["priority"],
         enabled=row["enabled"],
     )
     due, run_at = row["next_due_at"], row["next_run_at"]
@@ -89,6 +90,7 @@ def definition_values(definition: Definition) -> dict[str, Any]:
         "catch_up_cap": definition.catch_up_cap,
         "quiet_hours": Jsonb(quiet) if quiet else None,
         "jitter": definition.jitter,
+        "priority": definition.priority,
     }
 
 

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from controller.domain.constants import OCCURRENCES_OPEN
 from controller.domain.firings import Firing, Pressure
-from controller.domain.schedules import Definition, OccurrenceStatus, Owner, Planned, Schedule
+from controller.domain.schedules import Definition, OccurrenceStatus, Owner, Planned, Schedule, ScheduleSkip
 from controller.errors import clip
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.schedule_effects import apply_hold
@@ -48,14 +48,15 @@ class ClaimedSchedule:
         return Pressure(predecessor=row["own"] > 0, full=row["open"] >= OCCURRENCES_OPEN)
 
     INSERT = """
-    INSERT INTO occurrences (schedule, due_at, action, arguments, status, reason, manual, caught_up, slots,
+    INSERT INTO occurrences (schedule, due_at, action, arguments, priority, status, reason, manual, caught_up, slots,
         created_at, started_at, completed_at, result)
-    VALUES (%(schedule)s, %(due)s, %(action)s, %(arguments)s, %(status)s, %(reason)s, %(manual)s, %(caught_up)s,
-        %(slots)s, %(now)s, %(done)s, %(done)s, %(result)s)
+    VALUES (%(schedule)s, %(due)s, %(action)s, %(arguments)s, %(priority)s, %(status)s, %(reason)s, %(manual)s,
+        %(caught_up)s, %(slots)s, %(now)s, %(done)s, %(done)s, %(result)s)
     ON CONFLICT (schedule, due_at) DO UPDATE SET action = EXCLUDED.action, arguments = EXCLUDED.arguments,
-        status = EXCLUDED.status, reason = EXCLUDED.reason, manual = EXCLUDED.manual, slots = EXCLUDED.slots,
-        caught_up = EXCLUDED.caught_up, created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at,
-        completed_at = EXCLUDED.completed_at, result = EXCLUDED.result
+        priority = EXCLUDED.priority, status = EXCLUDED.status, reason = EXCLUDED.reason,
+        manual = EXCLUDED.manual, slots = EXCLUDED.slots, caught_up = EXCLUDED.caught_up,
+        created_at = EXCLUDED.created_at, started_at = EXCLUDED.started_at, completed_at = EXCLUDED.completed_at,
+        result = EXCLUDED.result
     WHERE occurrences.status = 'missed' AND EXCLUDED.status <> 'missed' RETURNING id
     """
     ADVANCE = """
@@ -142,6 +143,7 @@ class ClaimedSchedule:
             "due": due,
             "action": definition.action.value,
             "arguments": Jsonb(dict(definition.arguments)),
+            "priority": definition.priority,
             "status": status.value,
             "now": now,
             "done": done,
@@ -154,16 +156,29 @@ END_WINDOWS = """
 UPDATE occurrences SET warm_until = %(now)s
 WHERE schedule = %(name)s AND status = 'running' AND warm_until > %(now)s
 """
-CLOSE_WINDOWS = """
-UPDATE occurrences SET status = 'skipped', reason = 'disabled', completed_at = %(now)s
-WHERE schedule = %(name)s AND action = 'warm' AND status = 'pending'
+# What has not been asked of GitHub yet is not asked any more. Whoever holds one finds its lease gone and writes
+# nothing, neither that a window is open nor that a request is about to be sent. A prune under way just ends.
+TAKE_BACK = """
+UPDATE occurrences SET status = 'skipped', reason = 'disabled', completed_at = %(now)s, leased_until = NULL
+WHERE schedule = %(name)s AND sent_at IS NULL AND result IS NULL
+    AND (status = 'pending' OR (status = 'running' AND leased_until IS NOT NULL AND action <> 'prune'))
+RETURNING due_at
+"""
+# An unanswered request may have started a run: it is looked for still, as after the last attempt, but not sent again.
+ONLY_LOOK = """
+UPDATE occurrences SET attempts = GREATEST(attempts, max_attempts + (status = 'running')::integer)
+WHERE schedule = %(name)s AND status IN ('pending', 'running') AND sent_at IS NOT NULL AND result IS NULL
 """
 
 
-async def end_windows_of(connection: Connection, name: str, now: datetime) -> None:
-    """A schedule that is switched off or gone keeps no runners warm."""
-    for statement in (END_WINDOWS, CLOSE_WINDOWS):
-        await connection.execute(statement, {"name": name, "now": now})
+async def stop_work_of(connection: Connection, name: str, now: datetime) -> None:
+    """A schedule that is switched off or gone keeps no runners warm and starts nothing that it had put off."""
+    values = {"name": name, "now": now}
+    for statement in (END_WINDOWS, ONLY_LOOK):
+        await connection.execute(statement, values)
+    for row in await (await connection.execute(TAKE_BACK, values)).fetchall():
+        detail, reason = {"due": row["due_at"].isoformat()}, ScheduleSkip.DISABLED.value
+        await note_schedule(connection, "schedule.skipped", name, now, outcome=reason, detail=detail)
 
 
 class ScheduleStore:
@@ -209,18 +224,18 @@ class ScheduleStore:
     ALL = f"SELECT {SCHEDULE_COLUMNS} FROM schedules ORDER BY name"
     NEW = """
     INSERT INTO schedules (name, owner, enabled, file_enabled, type, spec, timezone, action, arguments, catch_up,
-        catch_up_cap, quiet_hours, jitter, next_due_at, next_run_at, created_at, updated_at)
+        catch_up_cap, quiet_hours, jitter, priority, next_due_at, next_run_at, created_at, updated_at)
     VALUES (%(name)s, %(owner)s, %(enabled)s, %(file_enabled)s, %(type)s, %(spec)s, %(timezone)s, %(action)s,
-        %(arguments)s, %(catch_up)s, %(catch_up_cap)s, %(quiet_hours)s, %(jitter)s, %(due)s, %(run_at)s, %(now)s,
-        %(now)s)
+        %(arguments)s, %(catch_up)s, %(catch_up_cap)s, %(quiet_hours)s, %(jitter)s, %(priority)s, %(due)s,
+        %(run_at)s, %(now)s, %(now)s)
     """
     PUT = f"""{NEW}
     ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, enabled = EXCLUDED.enabled,
         file_enabled = EXCLUDED.file_enabled, type = EXCLUDED.type, spec = EXCLUDED.spec,
         timezone = EXCLUDED.timezone, action = EXCLUDED.action, arguments = EXCLUDED.arguments,
         catch_up = EXCLUDED.catch_up, catch_up_cap = EXCLUDED.catch_up_cap, quiet_hours = EXCLUDED.quiet_hours,
-        jitter = EXCLUDED.jitter, next_due_at = EXCLUDED.next_due_at, next_run_at = EXCLUDED.next_run_at,
-        updated_at = EXCLUDED.updated_at
+        jitter = EXCLUDED.jitter, priority = EXCLUDED.priority, next_due_at = EXCLUDED.next_due_at,
+        next_run_at = EXCLUDED.next_run_at, updated_at = EXCLUDED.updated_at
     """
     REMOVED = """
     UPDATE schedules SET enabled = false, file_enabled = NULL, next_due_at = NULL, next_run_at = NULL,
@@ -244,7 +259,7 @@ class ScheduleStore:
             for name, row in rows.items():
                 if row["owner"] == Owner.FILE and name not in names and row["file_enabled"] is not None:
                     await connection.execute(self.REMOVED, {"name": name, "now": now})
-                    await end_windows_of(connection, name, now)
+                    await stop_work_of(connection, name, now)
                     await note_schedule(connection, "schedule.removed", name, now)
 
     async def _follow(
@@ -273,7 +288,7 @@ class ScheduleStore:
         values |= {"owner": Owner.FILE.value, "enabled": enabled, "file_enabled": wanted.enabled, "now": now}
         await connection.execute(self.PUT, values)
         if known is not None and known.enabled and not enabled:
-            await end_windows_of(connection, wanted.name, now)
+            await stop_work_of(connection, wanted.name, now)
         await note_schedule(
             connection, "schedule.created" if known is None else "schedule.changed", wanted.name, now
         )

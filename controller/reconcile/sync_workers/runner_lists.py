@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 
 from controller.decide.budgets import cleanup_allowed
+from controller.decide.pace import is_time
 from controller.domain.constants import CLEANUP_EVERY, CLEANUP_SCOPE_AGE, RUNNER_LIST_EVERY
 from controller.domain.jobs import Scope
 from controller.domain.sightings import Unknown
@@ -69,7 +70,7 @@ class RunnerLists:
         if self._noted_at is None:
             recent = await self._workers.scopes(now - CLEANUP_SCOPE_AGE)
             self._looks = dict.fromkeys(recent, LOOKS)
-        elif now - self._noted_at < RUNNER_LIST_EVERY:
+        elif not is_time(self._noted_at, RUNNER_LIST_EVERY, now):
             return
         else:
             for scope in await self._workers.failed_scopes(self._noted_at - COMMIT_LAG):
@@ -79,10 +80,10 @@ class RunnerLists:
 
     def _wanted(self, workers: Iterable[Worker], now: datetime) -> set[Scope]:
         wanted = {worker.scope for worker in workers if self._unheard(worker, now)}
-        due = {scope for scope in wanted if self._age(scope, now) >= RUNNER_LIST_EVERY}
+        due = {scope for scope in wanted if is_time(self._read_at.get(scope), RUNNER_LIST_EVERY, now)}
         for scope, looks in self._looks.items():
             patience = RUNNER_LIST_EVERY if self._suspects(scope) else CLEANUP_EVERY
-            if (looks > 0 or self._suspects(scope)) and self._age(scope, now) >= patience:
+            if (looks > 0 or self._suspects(scope)) and is_time(self._read_at.get(scope), patience, now):
                 due.add(scope)
         return due
 
@@ -91,10 +92,6 @@ class RunnerLists:
         if not worker.status.live or worker.job_id is not None or worker.pod_at is None:
             return False
         return now - worker.pod_at > self._limits.registration_of(worker.pool) / 2
-
-    def _age(self, scope: Scope, now: datetime) -> timedelta:
-        read = self._read_at.get(scope)
-        return timedelta.max if read is None else now - read
 
     def _allowed(self, scope: Scope, now: datetime) -> bool:
         return cleanup_allowed(self._github.budget(scope.installation_id), now)

@@ -6,6 +6,7 @@ from datetime import datetime
 import structlog
 
 from controller.decide.leftovers import find_lost_secrets
+from controller.decide.pace import is_time
 from controller.domain.changes import Decided, Effect, Fail, Finish, PodGone
 from controller.domain.constants import SECRET_SWEEP_EVERY
 from controller.domain.sightings import PodView, Unknown
@@ -142,7 +143,7 @@ class SyncWorkers:
     def _sweep_secrets(self) -> None:
         """At the start of a term and every minute: Secrets of ours that neither a pod nor a live row needs."""
         now = self._clock.now()
-        due = self._swept_at is None or now - self._swept_at >= SECRET_SWEEP_EVERY
+        due = is_time(self._swept_at, SECRET_SWEEP_EVERY, now)
         if due and self._beside.start("sweep secrets", self._sweep):
             self._swept_at = now
 

@@ -237,6 +237,39 @@ async def test_of_several_holds_the_one_that_lasts_is_shown_in_the_words_of_ever
     assert "held after failures until" in (await stranger.get("/queue")).text
 
 
+@pytest.mark.parametrize(
+    ("whys", "offered"),
+    [
+        ((), {"stop"}),
+        (("quiet_hours",), {"stop"}),  # no Resume lifts them
+        (("breaker",), {"stop", "resume"}),
+        (("by hand",), {"resume"}),
+        (("by hand", "quiet_hours", "breaker"), {"resume"}),
+    ],
+)
+async def test_what_holds_a_pool_or_board_hides_only_what_cannot_help(
+    stranger: httpx.AsyncClient,
+    browser: httpx.AsyncClient,
+    seed: Seed,
+    whys: tuple[str, ...],
+    offered: set[str],
+) -> None:
+    await seed.board("node-1")
+    for scope, target, verb, page, place in (
+        ("pool", "vector", "pause", "/queue", "/api/pools/vector"),
+        ("entity", "acme", "pause", "/queue", "/api/entities/acme"),
+        ("board", "node-1", "drain", "/boards", "/api/boards/node-1"),
+    ):
+        if scope == "entity" and not whys:
+            continue  # owners are shown while they have jobs or are held
+        for why in whys:
+            await seed.hold(scope, target, verb if why == "by hand" else why)
+        for reader, shown in ((stranger, "{}</code>"), (browser, 'action="{}"')):
+            text = unescape((await reader.get(page)).text)
+            found = {each for each in (verb, "resume") if shown.format(f"{place}/{each}") in text}
+            assert found == {verb if each == "stop" else each for each in offered}
+
+
 async def test_the_command_prints_nothing_that_a_terminal_would_obey(database_url: str, seed: Seed) -> None:
     await seed.job(
         1, "failed", failure_info={"reason": "not_found", "message": "\x1b[2Jgone\r\nJob 1 runs.\u202e"}

@@ -66,6 +66,8 @@ WRITES = [
     a_write("POST", "/api/schedules/{name}/run", "nights"),
     a_write("PATCH", "/api/occurrences/{number}", "1", action="retry"),
     a_write("POST", "/api/occurrences/{number}", "1", action="retry"),
+    a_write("POST", "/api/occurrences/{number}", "2", action="cancel"),
+    a_write("DELETE", "/api/occurrences/{number}", "2"),
 ]
 of_every_write = pytest.mark.parametrize("write", WRITES, ids=str)
 
@@ -85,7 +87,7 @@ async def filled(database: Database, clock: ManualClock, file: File, seed: Seed)
         assert (await admin.post("/api/schedules", json={"name": "nights", **NIGHTS})).status_code == 201
     await seed.run(
         "INSERT INTO occurrences (schedule, due_at, action, status, created_at)"
-        " VALUES ('gone', now(), 'prune', 'failed', now())"
+        " VALUES ('gone', now(), 'prune', 'failed', now()), ('kept', now(), 'prune', 'pending', now())"
     )
 
 

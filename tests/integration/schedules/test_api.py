@@ -12,8 +12,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from controller.domain.jobs import Entity, EntityType, Scope
 from controller.gateways.postgres.database import Database
+from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
+from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.settings import File
 from tests.clocks import EPOCH, ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
@@ -168,6 +171,32 @@ async def test_only_a_failed_occurrence_is_retried(admin: httpx.AsyncClient, dat
     assert (await admin.patch(f"/api/occurrences/{number}", json={"action": "x"})).status_code == 400
 
 
+async def test_only_what_has_not_begun_is_cancelled(
+    admin: httpx.AsyncClient, stranger: httpx.AsyncClient, database: Database
+) -> None:
+    await made(admin, action="dispatch", **{"with": BUILD})
+    number = (await admin.post("/api/schedules/nights/run")).json()["id"]
+    place = f"/api/occurrences/{number}"
+    assert re.search(f"curl -X DELETE [^<]*{place}</code>", (await stranger.get("/queue")).text)
+    assert re.search(f'action="{place}".*?value="cancel"', await as_signed_in(admin), re.DOTALL)
+    await rows(database, "UPDATE occurrences SET sent_at = created_at")
+    answer = await admin.delete(place)
+    assert (answer.status_code, "cancel the run on GitHub" in answer.json()["message"]) == (409, True)
+    await rows(database, "UPDATE occurrences SET sent_at = NULL")
+    answer = await admin.request("DELETE", place, json={"note": "not tonight"})
+    assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (
+        200,
+        "skipped",
+        "cancelled",
+    )
+    assert "Somebody cancelled it" in answer.json()["sentence"]
+    assert (await admin.delete(place)).status_code == 409
+    assert (await admin.delete("/api/occurrences/999")).status_code == 404
+    (event,) = await rows(database, "SELECT who, detail FROM events WHERE kind = 'schedule.cancelled'")
+    assert (event["who"], event["detail"]["note"]) == ("Anna", "not tonight")
+    assert (await admin.post("/api/schedules/nights/run")).status_code == 201  # it waits for nobody any more
+
+
 async def test_what_the_file_says_is_changed_in_the_file(
     admin: httpx.AsyncClient, database: Database, file: File
 ) -> None:
@@ -291,6 +320,9 @@ async def test_the_document_describes_every_address_of_schedules_and_its_answers
         "patch",
         await admin.patch("/api/occurrences/1", json={"action": "retry"}),
     )
+    check(f"{one}/run", "post", await admin.post("/api/schedules/nights/run"))
+    check("/api/occurrences/{number}", "delete", await admin.delete("/api/occurrences/1"))
+    check("/api/occurrences/{number}", "delete", await admin.delete("/api/occurrences/1"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
     check(one, "delete", await admin.delete("/api/schedules/nights"))
 
@@ -314,6 +346,35 @@ async def test_what_is_no_longer_in_the_file_can_be_deleted(
     assert 'value="delete"' in await as_signed_in(admin)
     assert (await admin.delete("/api/schedules/filed")).status_code == 200
     assert (await admin.post("/api/schedules", json={**NIGHTS, "name": "filed"})).status_code == 201
+
+
+async def test_what_was_removed_from_the_file_is_changed_here_and_is_the_api_s_then(
+    admin: httpx.AsyncClient, database: Database, file: File
+) -> None:
+    for settings in (file, a_file([])):
+        process = Clockwork(database, settings, AnyTime())
+        await process.run()
+        await process.end()
+    answer = await admin.patch("/api/schedules/filed", json={"spec": "@hourly", "enabled": True})
+    assert (answer.status_code, answer.json()["owner"], answer.json()["spec"]) == (200, "api", "@hourly")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("type = 'webhook'", "does not know this type of schedule"),
+        ("timezone = 'Mars/Olympus_Mons'", "no IANA time zone"),
+        ("spec = 'on the first frost'", "cannot be planned"),
+    ],
+)
+async def test_what_cannot_be_planned_is_not_enabled_and_says_why(
+    admin: httpx.AsyncClient, database: Database, wrong: str, said: str
+) -> None:
+    await made(admin)
+    await rows(database, f"UPDATE schedules SET enabled = false, {wrong}")
+    answer = await admin.patch("/api/schedules/nights", json={"enabled": True})
+    assert (answer.status_code, said in answer.json()["message"]) == (409, True)
+    assert await rows(database, "SELECT enabled FROM schedules") == [{"enabled": False}]
 
 
 async def as_signed_in(admin: httpx.AsyncClient, path: str = "/schedules") -> str:
@@ -363,19 +424,25 @@ async def test_whoever_is_signed_in_reads_in_the_queue_why_an_occurrence_failed(
 WARMTH = {"entity": "acme", "labels": ["rv1"], "runners": 1, "for": "2h"}
 
 
-async def an_occurrence(database: Database, schedule: str, status: str, now: datetime) -> datetime | None:
-    """One of a warm schedule; gives the end of its window if that is open."""
-    later = now + timedelta(hours=2) if status == "running" else None
-    await rows(
-        database,
-        "INSERT INTO occurrences (schedule, due_at, action, status, warm_until, created_at)"
-        " VALUES (%(schedule)s, %(now)s, 'warm', %(status)s, %(later)s, %(now)s)",
-        schedule=schedule,
-        now=now,
-        status=status,
-        later=later,
-    )
+async def an_occurrence(
+    database: Database, schedule: str, status: str, now: datetime, action: str = "warm", **more: Any
+) -> datetime | None:
+    """One of a schedule; gives the end of its window if that is open."""
+    later = now + timedelta(hours=2) if status == "running" and not more else None
+    values = {"schedule": schedule, "due_at": now, "action": action, "status": status, "warm_until": later}
+    values |= {"created_at": now, **more}
+    names = ", ".join(values)
+    given = ", ".join(f"%({name})s" for name in values)
+    await rows(database, f"INSERT INTO occurrences ({names}) VALUES ({given})", **values)
     return later
+
+
+async def stopped(admin: httpx.AsyncClient, how: str) -> None:
+    """The schedule nights is switched off or gone."""
+    body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
+    address = "/api/schedules/nights"
+    answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("how", ["disable", "change", "delete"])
@@ -385,12 +452,98 @@ async def test_disabling_or_deleting_a_schedule_ends_its_warm_window(
 ) -> None:
     await made(admin, action="warm", **{"with": WARMTH})
     later = await an_occurrence(database, "nights", status, clock.now())
-    body = {"enabled": False} if how == "disable" else {"enabled": False, "jitter": 1}
-    address = "/api/schedules/nights"
-    answer = await (admin.delete(address) if how == "delete" else admin.patch(address, json=body))
-    assert answer.status_code == 200
+    await stopped(admin, how)
     (seen,) = await rows(database, "SELECT status, warm_until FROM occurrences")
     assert (seen["status"], seen["warm_until"]) == (left, clock.now() if later else None)
+
+
+@pytest.mark.parametrize("how", ["disable", "change", "delete"])
+async def test_disabling_or_deleting_a_schedule_takes_back_what_waits_or_is_about_to_begin(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str
+) -> None:
+    """A night in back-off, nights that are made good, a window or a start in somebody's hands."""
+    await made(admin, action="dispatch", **{"with": BUILD})
+    now = clock.now()
+    lease: dict[str, Any] = {"leased_until": now + timedelta(minutes=5)}
+    waiting: list[tuple[str, str, dict[str, Any]]] = [
+        ("pending", "dispatch", {"attempts": 2, "retry_after": now + timedelta(minutes=2)}),
+        ("pending", "dispatch", {"caught_up": True}),
+        ("running", "dispatch", lease),
+        ("running", "warm", lease),
+        ("pending", "prune", {}),
+    ]
+    done: list[tuple[str, str, dict[str, Any]]] = [
+        ("running", "prune", lease),
+        ("failed", "dispatch", {}),
+        ("completed", "warm", {}),
+    ]
+    for minute, (status, action, more) in enumerate([*waiting, *done]):
+        at = now + timedelta(minutes=minute)
+        await an_occurrence(database, "nights", status, at, action, **more)
+    await an_occurrence(database, "others", "pending", now, "dispatch")
+    await stopped(admin, how)
+    found = await rows(
+        database, "SELECT schedule, status, reason, leased_until FROM occurrences ORDER BY due_at, id"
+    )
+    own = [row for row in found if row.pop("schedule") == "nights"]
+    taken_back = {"status": "skipped", "reason": "disabled", "leased_until": None}
+    assert own[: len(waiting)] == [taken_back] * len(waiting)
+    assert [row["status"] for row in own[len(waiting) :]] == ["running", "failed", "completed"]
+    assert (await rows(database, "SELECT status FROM occurrences WHERE schedule = 'others'")) == [
+        {"status": "pending"}
+    ]
+    told = await rows(database, "SELECT outcome FROM events WHERE kind = 'schedule.skipped'")
+    assert told == [{"outcome": "disabled"}] * len(waiting)
+
+
+@pytest.mark.parametrize("how", ["disable", "change", "delete"])
+async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_stopped(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str
+) -> None:
+    """Its account is being asked for meanwhile: whoever holds it may not open it behind the stop."""
+    await made(admin, action="warm", **{"with": WARMTH})
+    await admin.post("/api/schedules/nights/run")
+    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
+    assert await leadership.acquire(clock.now())
+    epoch = leadership.epoch
+    assert epoch is not None
+    held = await store.claim(epoch, clock.now())
+    assert held is not None
+    await stopped(admin, how)
+    scope = Scope("111", 31, Entity(5, "acme", EntityType.ORGANIZATION))
+    later = clock.now() + timedelta(hours=2)
+    assert not await store.open_window(held, scope, later, epoch, clock.now())
+    assert await rows(database, "SELECT status, warm_until FROM occurrences") == [
+        {"status": "skipped", "warm_until": None}
+    ]
+    await leadership.drop()
+
+
+async def test_what_has_the_higher_priority_has_its_turn_first(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock
+) -> None:
+    shown = await made(admin, action="dispatch", priority=3, **{"with": BUILD})
+    assert shown["priority"] == 3
+    for name, more in (("mornings", {"priority": 8}), ("evenings", {})):
+        await made(admin, name=name, action="dispatch", **{"with": BUILD, **more})
+    for name in ("nights", "mornings", "evenings"):
+        assert (await admin.post(f"/api/schedules/{name}/run")).status_code == 201
+        await clock.advance(timedelta(seconds=1))
+    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
+    assert await leadership.acquire(clock.now())
+    assert leadership.epoch is not None
+    taken = [await store.claim(leadership.epoch, clock.now()) for _ in range(3)]
+    assert [each.schedule for each in taken if each] == [
+        "evenings",
+        "mornings",
+        "nights",
+    ]  # 10 unless it is said
+    await leadership.drop()
+    refused = await admin.patch("/api/schedules/nights", json={"priority": 11})
+    assert (refused.status_code, "priority" in refused.json()["message"]) == (400, True)
+    page = (await admin.get("/schedules", headers={"Accept": "text/html"})).text
+    assert "priority 3 of 10" in page
+    assert "priority 10 of 10" not in page
 
 
 async def test_changing_a_one_shot_that_has_fired_leaves_its_window_open(

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from controller.domain.constants import OCCURRENCE_LEASE
+from controller.domain.controls import By
+from controller.domain.schedules import Occurrence
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.retention import RetentionStore
+from controller.gateways.postgres.schedule_desk import ScheduleDesk
 from tests.integration.schedules.clockwork import START, AnyTime, Clockwork, a_file, fired, rows, statuses
 from tests.integration.schedules.lives import a_schedule, go_to, turn
 from tests.systems import a_pool, a_system
@@ -331,6 +334,30 @@ async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Data
         "SELECT status, reason FROM occurrences WHERE schedule = 'clean' ORDER BY due_at DESC LIMIT 1",
     )
     assert last == {"status": "skipped", "reason": "at_capacity"}
+
+
+async def test_a_full_queue_keeps_no_pause_back(database: Database) -> None:
+    """What is done in the transaction that fires it waits for nobody, also by hand."""
+    clock = AnyTime()
+    nights = a_schedule("nights", "cron", "@hourly", "pause", given={"pool": "rv1", "for": "30m"})
+    process = Clockwork(database, a_file([nights]), clock)
+    await process.run()
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, status, retry_after, created_at)"
+        " SELECT 'x' || n, %(now)s, 'dispatch', 'pending', %(later)s, %(now)s FROM generate_series(1, 200) n"
+        " RETURNING 1",
+        now=START,
+        later=START + timedelta(hours=2),
+    )
+    clock.at += timedelta(hours=1)
+    await process.run()
+    assert await fired(database, "nights") == [START + timedelta(hours=1)]
+    clock.at += timedelta(minutes=1)
+    ran = await ScheduleDesk(database).run_now("nights", By("ada"), clock.at)
+    assert isinstance(ran, Occurrence)
+    (hold,) = await rows(database, "SELECT target FROM holds")
+    assert hold == {"target": "rv1"}
 
 
 async def test_a_one_shot_that_finds_no_room_comes_when_there_is_some(database: Database) -> None:

@@ -146,12 +146,15 @@ async def test_a_run_of_ours_that_was_there_before_is_not_taken_for_the_new_one(
         assert (old.id < new.id, sent(system)) == (True, 3)
 
 
-@pytest.mark.parametrize("ref", ["main", "refs/heads/main"])
+@pytest.mark.parametrize(
+    ("ref", "workflow"), [("main", "nightly.yml"), ("refs/heads/main", "nightly.yml"), ("main", "80000001")]
+)
 async def test_two_starts_of_one_workflow_are_never_unanswered_at_once(
-    database_url: str, tmp_path: Path, ref: str
+    database_url: str, tmp_path: Path, ref: str, workflow: str
 ) -> None:
     """A run does not show its inputs: the one whose request was lost would take the other's run for its own."""
-    quick = {**NIGHTLY, "name": "quick", "with": {**GIVEN, "ref": ref, "inputs": {"suite": "quick"}}}
+    given = {**GIVEN, "ref": ref, "workflow": workflow, "inputs": {"suite": "quick"}}
+    quick = {**NIGHTLY, "name": "quick", "with": given}
     async with a_system(
         database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[NIGHTLY, quick]
     ) as system:
@@ -216,6 +219,24 @@ async def test_a_server_that_cannot_be_asked_at_all_is_given_up_with_what_to_do(
         seen = await only(system)
         assert (seen["status"], sent(system)) == ("failed", 0)
         assert "Nothing was started: once GitHub answers again" in seen["error"]
+
+
+@pytest.mark.parametrize(("drop", "found"), [("before", 0), ("after", 1)])
+async def test_an_unanswered_start_of_a_disabled_schedule_is_looked_for_and_not_sent_again(
+    night: Night, drop: str, found: int
+) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop=drop, times=1)
+        await turn(system)
+        await ScheduleDesk(system.database).switch(
+            "nightly", False, lambda definition: None, By("ada"), system.clock.now()
+        )
+        await pass_time(system, timedelta(minutes=9), 36)
+        assert ((await only(system))["status"], len(runs(system)), sent(system)) == (
+            "completed" if found else "failed",
+            found,
+            1,
+        )
 
 
 async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_guard(night: Night) -> None:
@@ -371,12 +392,81 @@ async def test_a_failed_night_is_retried_by_hand_and_then_started_once(night: Ni
         assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 2)
 
 
+async def test_a_night_that_is_retried_beside_the_next_one_s_build_waits_for_it(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="no", operation=DISPATCH, times=1, status=404)
+        await turn(system)
+        long = JobSpec(["rv1"], timedelta(hours=20).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        (tuesday,) = runs(system)
+        await system.until(lambda: tuesday.jobs[0].status == "in_progress")
+        (row,) = await system.rows("SELECT id FROM occurrences WHERE status = 'failed'")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=5), 20)
+        monday = (await occurrences(system))[0]
+        assert (monday["status"], monday["error"]) == ("pending", "waits for another run")
+        assert runs(system) == [tuesday]
+        system.github.sim.cancel_run(tuesday.id)
+        await pass_time(system, timedelta(minutes=10), 40)
+        monday = (await occurrences(system))[0]
+        assert (monday["status"], [run.id for run in runs(system)]) == (
+            "completed",
+            [tuesday.id, monday["run_id"]],
+        )
+
+
 async def test_without_the_permission_the_schedule_says_which_one_is_missing(night: Night) -> None:
     async with night() as system:
         installation = system.github.sim.world.accounts["acme"].installation
         installation.permissions = {**installation.permissions, "actions": "read"}
         await turn(system)
         assert "`actions: write`" in (await last_error(system) or "")
+
+
+async def test_a_permission_that_is_lost_altogether_is_missed_at_the_first_question(night: Night) -> None:
+    """The night before is asked for first: what is refused there will be refused again too."""
+    async with night() as system:
+        await turn(system)
+        await system.until(lambda: all(job.status == "completed" for job in runs(system)[0].jobs))
+        installation = system.github.sim.world.accounts["acme"].installation
+        permissions = {name: may for name, may in installation.permissions.items() if name != "actions"}
+        installation.permissions = permissions
+        await go_to(system, HALF_PAST_ONE + timedelta(days=1))
+        await turn(system)
+        seen = (await occurrences(system))[-1]
+        assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 1)
+        assert "`actions: write`" in seen["error"]
+        assert await last_error(system) == seen["error"]
+
+
+async def test_a_suspended_app_is_named_as_what_is_in_the_way(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.suspend("acme")
+        await pass_time(system, timedelta(minutes=1), 2)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"], sent(system)) == ("failed", 1, 0)
+        assert "The GitHub App is suspended for the owner of acme/widgets" in seen["error"]
+        system.github.sim.unsuspend("acme")
+        (row,) = await system.rows("SELECT id FROM occurrences")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=1), 2)
+        assert ((await only(system))["status"], sent(system)) == ("completed", 1)
+
+
+async def test_a_token_that_is_refused_for_a_while_is_no_missing_permission(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(
+            name="key", operation="apps/create-installation-access-token", status=401, times=None
+        )
+        system.github.sim.revoke_tokens("acme")
+        await turn(system)
+        seen = await only(system)
+        assert (seen["status"], seen["attempts"], sent(system)) == ("pending", 1, 0)
+        system.github.sim.faults.remove("key")
+        await pass_time(system, timedelta(minutes=2), 4)
+        assert ((await only(system))["status"], sent(system)) == ("completed", 1)
 
 
 async def test_a_repository_without_our_app_is_named(database_url: str, tmp_path: Path) -> None:
@@ -445,17 +535,27 @@ async def test_a_request_whose_lease_runs_out_is_taken_up_by_the_successor_which
             assert await system.rows("SELECT 1 FROM events WHERE kind = 'schedule.reclaimed'")
 
 
-async def test_an_app_that_was_installed_anew_is_found_again(night: Night) -> None:
+@pytest.mark.parametrize(("hours", "came"), [(0.1, "completed"), (25, "skipped")], ids=["over", "under way"])
+async def test_an_app_that_was_installed_anew_is_found_again(night: Night, hours: float, came: str) -> None:
+    """Also for the question whether the run before is over: its answer is not that nobody knows the run."""
     async with night() as system:
-        ids = system.queue("acme/widgets", "rv1", seconds=1)
-        await system.until(system.finished(ids))
+        long = JobSpec(["rv1"], timedelta(hours=hours).total_seconds())
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [long])
+        (known,) = system.queue("acme/widgets", "rv1", seconds=1)
+        await system.until(system.finished([known]))
+        await pass_time(system, timedelta(minutes=10), 20)
+        old = system.github.sim.world.accounts["acme"].installation.id
         system.github.sim.uninstall("acme")
         system.github.sim.reinstall("acme")
         await go_to(system, HALF_PAST_ONE + timedelta(days=1))
-        await system.rows("UPDATE jobs SET seen_at = %(now)s RETURNING 1", now=system.clock.now())
+        now = system.clock.now()
+        seen = "UPDATE jobs SET seen_at = %(now)s WHERE job_id = %(known)s AND installation_id = %(old)s RETURNING 1"
+        assert await system.rows(seen, now=now, known=known, old=old)
         await pass_time(system, timedelta(minutes=2), 4)
-        assert (await occurrences(system))[-1]["status"] in ("completed", "skipped")
-        assert (await occurrences(system))[-1]["error"] is None
+        first, second = await occurrences(system)
+        assert (first["status"], second["status"], second["error"]) == ("completed", came, None)
+        new = [run.id for run in runs(system) if run.id != first["run_id"]]
+        assert new == ([second["run_id"]] if came == "completed" else [])
 
 
 async def test_missed_nights_that_are_made_good_wait_for_each_other(

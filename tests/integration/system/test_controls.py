@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from starlette.applications import Starlette
 
 from controller.gateways.postgres.controls import ControlStore
@@ -17,7 +18,8 @@ from controller.web.admin import Admin
 from controller.web.api import api_routes
 from controller.web.reader import PageDeps
 from controller.web.routes import error_handlers, page_routes
-from tests.systems import System, a_pool, a_system
+from tests.integration.schedules.lives import a_schedule, pass_time, warm
+from tests.systems import PATIENCE, System, a_pool, a_system
 from tests.waiting import until
 
 TOKEN = "the-admin-token"
@@ -115,6 +117,67 @@ async def test_a_drained_board_finishes_its_job_and_gets_no_new_one(
         both = system.queue("acme/widgets", "rv1", jobs=2, seconds=20)
         await system.until(system.finished(both))
         assert len(await system.rows("SELECT name FROM workers WHERE node = 'rv1-1'")) == 2
+
+
+async def idle_runner(system: System) -> dict[str, Any]:
+    """Step until a row says that a runner is online and idle."""
+    for _ in range(PATIENCE):
+        idle = await system.rows("SELECT name, node FROM workers WHERE idle_since IS NOT NULL")
+        if idle:
+            return idle[0]
+        await system.step()
+    raise AssertionError("no runner idles")
+
+
+async def test_a_drained_board_loses_its_idle_runner_though_a_warm_window_wants_one(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Else it would not be idle for those who want to take it away, and the next job would go there all the same."""
+    given = warm(span="7d")
+    window = a_schedule("week", "one_shot", "2026-03-01T12:00:00+00:00", "warm", given=given)
+    async with (
+        a_system(
+            database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, schedules=[window]
+        ) as system,
+        an_operator(system) as operator,
+    ):
+        spare = await idle_runner(system)
+        await operator.post(f"/api/boards/{spare['node']}/drain")
+        await pass_time(system, timedelta(minutes=3), 36)  # idle runners end after ten
+        there = "SELECT name, status, failure_reason FROM workers WHERE node = %(node)s"
+        (ended,) = await system.rows(there, node=spare["node"])
+        assert ended == {"name": spare["name"], "status": "failed", "failure_reason": "runner_idle"}
+        ids = system.queue("acme/widgets", "rv1")
+        await system.until(system.finished(ids))
+        (job,) = await system.rows(
+            "SELECT w.node FROM jobs j JOIN workers w ON w.name = j.runner_name WHERE j.job_id = %(id)s",
+            id=ids[0],
+        )
+        assert job["node"] != spare["node"]
+        assert len(await system.rows(there, node=spare["node"])) == 1
+
+
+@pytest.mark.parametrize("target", ["pools/rv1", "entities/acme"])
+async def test_a_pause_ends_idle_runners_so_that_the_next_job_is_held_as_it_says(
+    database_url: str, tmp_path: Path, target: str
+) -> None:
+    async with (
+        a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}) as system,
+        an_operator(system) as operator,
+    ):
+        (cancelled,) = system.queue("acme/widgets", "rv1")
+        await system.step(1)
+        system.github.sim.cancel_job(cancelled)
+        await idle_runner(system)
+        await operator.post(f"/api/{target}/pause")
+        await pass_time(system, timedelta(minutes=3), 36)
+        assert await system.statuses("workers") == {"failed": 1}
+        ids = system.queue("acme/widgets", "rv1")
+        await pass_time(system, timedelta(minutes=3), 36)
+        assert await system.statuses("workers") == {"failed": 1}
+        assert (await why(operator, ids[0]))["reason"] == "held"
+        await operator.post(f"/api/{target}/resume")
+        await system.until(system.finished(ids))
 
 
 async def test_a_board_drained_while_a_worker_is_being_made_does_not_get_it(

@@ -86,3 +86,36 @@ async def test_old_side_data_is_forgotten_and_rows_stay(database_url: str, tmp_p
         )
         assert {row["kind"] for row in kept} == {"installation.created", "installation.suspend"}
         assert await system.statuses("workers") == before
+
+
+async def test_a_clock_that_is_set_back_stops_nothing_that_comes_every_so_often(
+    database_url: str, tmp_path: Path
+) -> None:
+    """A machine that began with a wrong time and is set right: what it did then lies before it, by a day."""
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
+        ids = system.queue("acme/widgets", "rv1")
+        await system.until(system.finished(ids))
+        await system.step(60)
+        await system.step(-86_400)
+        now = system.clock.now()
+        await system.rows("UPDATE workers SET completed_at = %(at)s RETURNING 1", at=now - timedelta(hours=1))
+        await system.rows(
+            "UPDATE jobs SET status = 'running', conclusion = NULL, completed_at = NULL, poll_at = %(at)s RETURNING 1",
+            at=now + timedelta(minutes=30),
+        )
+        await system.rows(
+            "INSERT INTO events (at, source, kind) VALUES (%(at)s, 'webhook', 'old') RETURNING 1",
+            at=now - timedelta(days=31),
+        )
+        for _ in range(7):
+            await system.step(60)
+        beats = await system.rows(
+            "SELECT at FROM board_snapshots WHERE at > %(now)s AND at < %(end)s",
+            now=now,
+            end=now + timedelta(hours=1),
+        )
+        assert len(beats) == 7
+        assert await system.statuses() == {"completed": 1}  # GitHub was asked about it
+        for _ in range(6):
+            await system.step(600)
+        assert await system.rows("SELECT 1 FROM events WHERE kind = 'old'") == []

@@ -25,9 +25,11 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def a_definition(spec: str = "0 8 * * *", kind: str = "cron", **changes: Any) -> Definition:
+def a_definition(
+    spec: str = "0 8 * * *", kind: str = "cron", action: Action = Action.PAUSE, **changes: Any
+) -> Definition:
     """A cron schedule that pauses a pool."""
-    return Definition("it", kind, spec, Action.PAUSE, {"pool": "rv1"}, **changes)
+    return Definition("it", kind, spec, action, {"pool": "rv1"}, **changes)
 
 
 def due(

@@ -1,6 +1,7 @@
 """Which pending jobs get a worker, and the first reason why the others do not."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -433,3 +434,75 @@ def test_a_spare_runner_makes_room_for_a_job_that_needs_what_it_takes_up(
     assert found.ending == ({"spare"} if ending else frozenset())
     assert found.kept == (frozenset() if ending else {"spare"})
     assert found.warm == ()
+
+
+IDLE = a_worker("idle", node="x-9", online_at=ago(60), idle_since=ago(60))
+
+
+@pytest.mark.parametrize(
+    ("scope", "target", "why", "reason"),
+    [
+        (HoldScope.BOARD, "x-9", HoldWhy.DRAIN, None),  # another one is made, on another board
+        (HoldScope.POOL, "x", HoldWhy.PAUSE, Skip.HELD),
+        (HoldScope.POOL, "x", HoldWhy.QUIET_HOURS, Skip.HELD),
+        (HoldScope.ENTITY, "acme", HoldWhy.PAUSE, Skip.HELD),
+    ],
+)
+def test_an_idle_runner_where_a_hold_is_covers_no_job_and_ends(
+    scope: HoldScope, target: str, why: HoldWhy, reason: Skip | None
+) -> None:
+    holds = Holds.of([Hold(scope, target, why, "ada", NOW)])
+    job = a_job()
+    for floors in ((), (Floor(1, "mornings", job.scope, ("x",), 1, NOW + timedelta(hours=1)),)):
+        found = plan([job], [IDLE], holds=holds, floors=floors)
+        assert found.ending == {"idle"}
+        assert found.kept == frozenset()
+        assert [skip.reason for skip in found.skips] == ([reason] if reason else [])
+        assert served(found) == ([] if reason else [job.job_id])
+
+
+@pytest.mark.parametrize(
+    ("worker", "hold"),
+    [
+        (IDLE, Hold(HoldScope.BOARD, "x-9", HoldWhy.BREAKER, "breaker", NOW)),
+        (IDLE, Hold(HoldScope.BOARD, "x-8", HoldWhy.DRAIN, "ada", NOW)),
+        (IDLE, Hold(HoldScope.BOARD, "x-9", HoldWhy.DRAIN, "ada", NOW, until=NOW)),
+        (replace(IDLE, idle_since=None), Hold(HoldScope.BOARD, "x-9", HoldWhy.DRAIN, "ada", NOW)),
+    ],
+)
+def test_who_starts_or_idles_where_no_hold_is_in_force_is_left_to_its_job(worker: Worker, hold: Hold) -> None:
+    found = plan([a_job()], [worker], holds=Holds.of([hold]))
+    assert (only_skip(found).reason, found.ending) == (Skip.RUNNER_ON_ITS_WAY, frozenset())
+
+
+def test_who_has_a_job_stays_on_a_drained_board() -> None:
+    drained = Holds.of([Hold(HoldScope.BOARD, "x-9", HoldWhy.DRAIN, "ada", NOW)])
+    busy = replace(IDLE, job_id=7, job_status=JobStatus.RUNNING)
+    assert plan([], [busy], holds=drained).ending == frozenset()
+
+
+def test_a_warm_window_fills_up_at_once_what_a_drained_board_takes_from_it() -> None:
+    drained = Holds.of([Hold(HoldScope.BOARD, "x-9", HoldWhy.DRAIN, "ada", NOW)])
+    window = Floor(1, "mornings", a_job().scope, ("x",), 1, NOW + timedelta(hours=1))
+    spare = replace(IDLE, warm_for=1)
+    assert len(plan([], [spare], holds=drained, floors=(window,)).warm) == 1
+    assert plan([], [spare], floors=(window,)).warm == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"trials": {"y": try_again("the last 3 workers failed")}},
+        {"forks": {77: None}},
+        {"funds": {32: Funds(0)}},
+    ],
+    ids=["its pool is tried by another", "whether it is a fork's is asked", "it lacks requests"],
+)
+def test_a_warm_window_leaves_the_board_of_a_job_that_is_about_to_want_it(fields: dict[str, Any]) -> None:
+    job = a_job(labels=("y",), entity=OTHER, installation_id=32)
+    trying = a_worker(labels=("y",), pool="y", entity=JANE)
+    window = Floor(1, "mornings", a_job().scope, ("x",), 2, NOW + timedelta(hours=1))
+    found = plan([job], [trying], free=2, floors=(window,), **fields)
+    assert only_reason(found) in (Skip.HELD, Skip.NOT_CONFIRMED, Skip.GITHUB_BUDGET_LOW)
+    assert len(found.warm) == 1
+    assert len(plan([], [trying], free=2, floors=(window,), **fields).warm) == 2

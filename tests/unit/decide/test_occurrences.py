@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.decide.occurrences import plan_again, plan_first
 from controller.domain.firings import Firing, Pressure
-from controller.domain.schedules import CatchUp, Owner, Planned, Schedule, ScheduleSkip
+from controller.domain.schedules import Action, CatchUp, Owner, Planned, Schedule, ScheduleSkip
 from tests.unit.decide.schedule_builders import CAPPED, NIGHT, NOON, a_definition, at, due
 
 EIGHT = at("2026-03-02 08:00")
@@ -123,7 +123,8 @@ def test_a_time_that_its_jitter_delays_is_not_missed() -> None:
     [
         (due(EIGHT, EIGHT, enabled=False), ScheduleSkip.DISABLED),
         (due(EIGHT, EIGHT, Pressure(predecessor=True)), ScheduleSkip.ALREADY_RUNNING),
-        (due(EIGHT, EIGHT, Pressure(full=True)), ScheduleSkip.AT_CAPACITY),
+        (due(EIGHT, EIGHT, Pressure(full=True), action=Action.DISPATCH), ScheduleSkip.AT_CAPACITY),
+        (due(EIGHT, EIGHT, Pressure(full=True), action=Action.DRAIN), None),  # it takes no place
         (due(EIGHT, EIGHT - timedelta(seconds=1)), ScheduleSkip.NOT_DUE),
         (due(EIGHT, EIGHT, quiet_hours=NIGHT), None),
         (
