@@ -16,6 +16,7 @@ NEWEST = (
 LOOKED_BACK = 2_000  # of a pool's completed workers, for one of the image that it has now
 LOOKED_BACK_ON_BOARD = 10
 SUSPECT = [reason.value for reason in Reason if EXPLANATIONS[reason].trips_breaker]
+REFUSED = [reason.value for reason in Reason if EXPLANATIONS[reason].names_image]
 
 
 class BreakerStore:
@@ -25,7 +26,7 @@ class BreakerStore:
         self._database = database
 
     # Whoever was online or has a job has shown that image and board work: nobody waits for it to end. Failures
-    # count unless they are a spare's or were forgiven by hand.
+    # count unless they are a spare's or were forgiven by hand; who resumes one pool says that its image is mended.
     # A success ends a run of failures, so of those only the newest of each pool is read, and the newest of each
     # board that has failures: neither a large fleet nor a busy pool makes what happened elsewhere forgotten.
     # BETWEEN and not `=`, so that the order is that of the index by pool: for a pool with little to do the planner
@@ -46,7 +47,9 @@ class BreakerStore:
             AND (w.online_at IS NOT NULL OR b.has_job OR w.failure_reason = ANY(%(suspect)s))
             AND (w.online_at IS NOT NULL OR w.warm_for IS NULL AND NOT EXISTS (
                 SELECT FROM pardons p WHERE p.at >= w.completed_at
-                    AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node))))
+                    AND ((p.scope, p.target) IN (('pool', w.pool), ('board', w.node))
+                        OR p.scope = 'pool' AND w.failure_reason = ANY(%(refused)s)
+                            AND p.target IN (SELECT pool FROM asked WHERE image = w.image))))
     )
     SELECT name, pool, image, node, at, failure_reason, proven FROM failed
     WHERE of_pool <= %(newest)s OR of_board <= %(newest)s
@@ -81,7 +84,7 @@ class BreakerStore:
         Newest first; `images` are those that the pools have now.
         """
         values = {"since": since, "pools": list(images), "images": list(images.values())}
-        limits: dict[str, object] = {"suspect": SUSPECT, "newest": NEWEST}
+        limits: dict[str, object] = {"suspect": SUSPECT, "refused": REFUSED, "newest": NEWEST}
         limits |= {"looked_back": LOOKED_BACK, "of_board": LOOKED_BACK_ON_BOARD}
         rows = await self._database.fetch(self.ENDINGS, values | limits)
         return [_ending(row) for row in rows]

@@ -49,11 +49,12 @@ def ago(minutes: float) -> datetime:
 async def test_thousands_of_endings_elsewhere_make_nothing_forgotten(database: Database) -> None:
     await seed(database, "rare", ago(100), pool="z", image="another")
     await seed(database, "bad", ago(20), 8, node="bad-board", reason="pod_failed")
-    await seed(database, "refused", ago(7), 4, pool="y", reason="runner_version_refused")
+    await seed(database, "refused", ago(7), 4, pool="y", image="old", reason="runner_version_refused")
     await seed(database, "busy", ago(0.1), 5_000)
-    endings = await BreakerStore(database).endings(NOW - BREAKER_MEMORY, IMAGES)
-    breakers = judge_breakers(endings, IMAGES, NOW)
-    assert held(breakers) == {"bad-board", "y"}
+    images = {**IMAGES, "w": "old"}
+    endings = await BreakerStore(database).endings(NOW - BREAKER_MEMORY, images)
+    breakers = judge_breakers(endings, images, NOW)
+    assert held(breakers) == {"bad-board", "w"}
     assert "z" not in breakers.trials  # it was seen working
     assert len(endings) < 20
 
@@ -61,7 +62,7 @@ async def test_thousands_of_endings_elsewhere_make_nothing_forgotten(database: D
 async def test_what_says_nothing_does_not_hide_what_does(database: Database) -> None:
     await seed(database, "refused", ago(1), 2, node="bad-board", reason="runner_version_refused")
     await seed(database, "outage", ago(0.5), 3 * NEWEST, node="bad-board", reason="provision_failed")
-    assert held(await judged(database)) == {"x"}
+    assert held(await judged(database)) == {"x", "y"}
 
 
 async def test_of_a_long_run_of_failures_the_newest_are_read(database: Database) -> None:
@@ -114,3 +115,12 @@ async def test_what_was_forgiven_and_what_spares_did_is_left_out(database: Datab
     await rows(database, pardon, scope="board", target="board-3", at=ago(0.5))
     endings = await BreakerStore(database).endings(NOW - BREAKER_MEMORY, IMAGES)
     assert {each.worker.partition("-")[0] for each in endings} == {"later"}
+
+
+async def test_who_resumes_one_pool_forgives_what_its_image_was_refused_for(database: Database) -> None:
+    await seed(database, "refused", ago(1), 3, pool="y", reason="runner_version_refused")
+    await seed(database, "failed", ago(1), 6, pool="y", node="board-1", reason="pod_failed")
+    assert held(await judged(database)) == {"x", "y", "board-1"}
+    pardon = "INSERT INTO pardons (scope, target, at) VALUES ('pool', 'x', %(at)s) RETURNING 1"
+    await rows(database, pardon, at=NOW)
+    assert held(await judged(database)) == {"board-1"}

@@ -22,6 +22,7 @@ from controller.gateways.postgres.breakers import (
     LOOKED_BACK,
     LOOKED_BACK_ON_BOARD,
     NEWEST,
+    REFUSED,
     SUSPECT,
     BreakerStore,
 )
@@ -202,7 +203,7 @@ async def test_the_breaker_reads_no_more_of_a_large_fleet_than_it_judges_by(
         await connection.execute(FAILURES, {"last": LAST})
         await connection.execute("ANALYZE workers")
         values = {"since": LAST - timedelta(hours=6), "pools": ["p", "q"], "images": [image, "i"]}
-        values |= {"suspect": SUSPECT, "newest": NEWEST}
+        values |= {"suspect": SUSPECT, "refused": REFUSED, "newest": NEWEST}
         values |= {"looked_back": LOOKED_BACK, "of_board": LOOKED_BACK_ON_BOARD}
         query = f"EXPLAIN (ANALYZE, FORMAT JSON) {BreakerStore.ENDINGS}".encode()
         row = await (await connection.execute(query, values, prepare=False)).fetchone()

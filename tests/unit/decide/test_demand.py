@@ -8,7 +8,7 @@ import pytest
 
 from controller.decide.capacity import Claim, SlotMap, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Skipped, match_demand
-from controller.decide.trials import try_again, try_first
+from controller.decide.trials import Trial, try_again, try_first
 from controller.domain.constants import TRY_PATIENCE
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import Entity, EntityType, Job, JobStatus, Mark
@@ -371,6 +371,31 @@ def test_an_image_that_nobody_has_seen_work_is_tried_by_four_at_a_time(trying: i
     assert len(found.steps) == made
     assert only_reason(found) is Skip.HELD
     assert "has not been seen working in the last 6h; 4 runners" in found.skips[-1].detail["note"]
+
+
+@pytest.mark.parametrize(
+    ("other", "trial", "made"),
+    [
+        ({}, try_first("image"), 4),
+        ({"y": try_first("image")}, try_first("image"), 1),
+        ({"y": try_again("refused", shared=True)}, try_again("refused", shared=True), 0),
+        ({"y": try_again("the last 3 workers failed")}, try_again("the last 3 workers failed"), 1),
+    ],
+)
+def test_pools_on_trial_share_the_places_of_an_image_they_have_in_common(
+    other: dict[str, Trial], trial: Trial, made: int
+) -> None:
+    jobs = [a_job(job_id=number, labels=("x",)) for number in range(8)]
+    others = [a_worker(f"w-{number}", labels=("y",), pool="y") for number in range(3)]
+    found = plan(jobs, others, trials={"x": trial, **other})
+    assert len(found.steps) == made
+    assert {skip.detail["target"] for skip in found.skips} == {"x"}
+
+
+def test_a_step_of_one_pool_takes_the_place_of_another_with_its_image() -> None:
+    jobs = [a_job(job_id=number, labels=("xy"[number % 2],)) for number in range(12)]
+    found = plan(jobs, trials={"x": try_first("image"), "y": try_first("image")})
+    assert sorted(served(found)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
