@@ -26,6 +26,7 @@ from controller.decide.warm import (
     tolerations_of,
     top_up,
 )
+from controller.domain.budgets import Scarce
 from controller.domain.constants import NOT_PICKED_UP_AFTER
 from controller.domain.holds import Hold, Holds, HoldScope
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
@@ -51,10 +52,16 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """How many runners an installation's request limits allow right now, and until when they block."""
+    """How many runners an installation's request limits allow right now, and what allows no more until when."""
 
     runners: int
     until: datetime | None = None
+    why: Scarce = Scarce.HOURLY
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """What the sentence needs."""
+        return {"why": self.why.value, "until": self.until.isoformat() if self.until else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,8 +354,7 @@ class _Server:
             return Skipped(job, Skip.NO_FREE_SLOTS, self._full[pool.name])
         funds = self._situation.funds.get(job.installation_id)
         if funds is not None and self._runners[job.installation_id] <= 0:
-            until = funds.until.isoformat() if funds.until else None
-            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until})
+            return Skipped(job, Skip.GITHUB_BUDGET_LOW, funds.detail)
         if funds is not None:
             self._runners[job.installation_id] -= 1
         self._tries.take(pool)

@@ -31,7 +31,7 @@ HARMLESS_DETAIL: Mapping[str, frozenset[str]] = {
     Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages"}),
     Skip.ENTITY_AT_MAX_WORKERS: frozenset({"max_workers"}),
     Skip.NO_FREE_SLOTS: frozenset({"board", "boards", "states"}),
-    Skip.GITHUB_BUDGET_LOW: frozenset({"until"}),
+    Skip.GITHUB_BUDGET_LOW: frozenset({"why", "until"}),
     Skip.CLUSTER_UNKNOWN: frozenset({"why"}),
 }
 SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 
 from controller.decide.breaker import Breakers
@@ -10,6 +10,8 @@ from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Step, match_demand
 from controller.decide.probes import Probes, place_probes
 from controller.decide.warm import WarmStep
+from controller.domain.budgets import Scarce
+from controller.domain.constants import JIT_PER_MINUTE
 from controller.domain.jobs import Entity
 from controller.domain.pools import Pool
 from controller.domain.schedules import Floor
@@ -151,10 +153,19 @@ def claim_of(pool: Pool) -> Claim:
 
 def funds_of(budget: Budget, now: datetime, coming: int) -> Funds:
     """Provisioning is the last class to stop: only a refusal, or the end of the budget, ends it."""
+    used_up = budget.limit > 0 and budget.remaining <= 0
     if budget.blocked_until is not None and budget.blocked_until > now:
-        return Funds(0, budget.blocked_until)
-    left = min(budget.jit_allowance, budget.remaining) if budget.limit else budget.jit_allowance
-    return Funds(max(0, left - coming), budget.resets_at if budget.limit and budget.remaining <= 0 else None)
+        return Funds(0, budget.blocked_until, Scarce.HOURLY if used_up else Scarce.SECONDARY)
+    if budget.limit and budget.remaining < budget.jit_allowance:
+        return Funds(max(0, budget.remaining - coming), budget.resets_at, Scarce.HOURLY)
+    left = budget.jit_allowance - coming
+    return Funds(max(0, left), _paced_until(now, max(1, 1 - left)), Scarce.PACE)
+
+
+def _paced_until(now: datetime, calls: int) -> datetime:
+    """When the pace allows so many calls more, on the full minute: a stored reason should not change every second."""
+    at = now + calls * timedelta(minutes=1) / JIT_PER_MINUTE
+    return at.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
 def _changed(plan: Plan) -> list[tuple[int, str | None, dict[str, object], str | None]]:

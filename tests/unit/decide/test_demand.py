@@ -307,7 +307,7 @@ def test_an_installations_budget_bounds_its_runners(runners: int, steps: int) ->
     assert len(found.steps) == steps
     for skip in found.skips:
         assert skip.reason is Skip.GITHUB_BUDGET_LOW
-        assert skip.detail == {"until": (NOW + timedelta(minutes=5)).isoformat()}
+        assert skip.detail == {"why": "hourly", "until": (NOW + timedelta(minutes=5)).isoformat()}
 
 
 def test_a_budget_that_is_used_up_takes_no_slot_from_others() -> None:
