@@ -168,7 +168,9 @@ def harmless(reason: str, detail: Mapping[str, Any]) -> dict[str, Any]:
 def _none_works(detail: Mapping[str, Any]) -> bool:
     """Whether every board was counted, and none of them is at work or free for it."""
     states = detail.get("states")
-    return isinstance(states, Mapping) and not any(states.get(state) for state in ("busy", "free"))
+    return isinstance(states, Mapping) and not any(
+        states.get(state) for state in ("busy", "free", "promised")
+    )
 
 
 def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:

@@ -123,6 +123,7 @@ class BoardRow:
     board: str | None  # value of the board label
     state: str
     slots: int
+    free: int  # of these slots
     heartbeat_at: datetime
     updated_at: datetime
     worker: str | None = None
@@ -142,6 +143,8 @@ class BoardTally:
     board: str | None
     state: str
     boards: int
+    slots: int = 0
+    free: int = 0  # of these slots
 
 
 @dataclass(frozen=True, slots=True)

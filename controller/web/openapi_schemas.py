@@ -216,6 +216,7 @@ def _board() -> Json:
         pools=TEXTS,
         state=TEXT,
         slots=NUMBER,
+        slots_free=NUMBER,
         worker=MAYBE,
         worker_status={"enum": [*STATUS_WORDS, None]},
         entity_name=MAYBE,
@@ -253,7 +254,9 @@ def _usage() -> Json:
         oldest_at=MAYBE_WHEN,
         oldest_wait_seconds=MAYBE_NUMBER,
         boards=NUMBER,
-        boards_free=NUMBER,
+        boards_free=_said(NUMBER, "Boards on which nothing runs or is about to."),
+        slots=_said(NUMBER, "What these boards offer together; a board may offer several."),
+        slots_free=NUMBER,
     )
 
 

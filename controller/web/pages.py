@@ -1,6 +1,5 @@
 """The pages, each as a view that is shown as HTML or as its JSON twin. They only read."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,7 @@ from controller.decide.turns import estimate, position, queues
 from controller.domain.charts import Span
 from controller.domain.explain import belongs_to_private, explain
 from controller.domain.jobs import Entity, Job, JobStatus
-from controller.domain.pages import TEXT_REACH, Overview, Slice, Window
+from controller.domain.pages import TEXT_REACH, BoardTally, Overview, Slice, Window
 from controller.domain.workers import WorkerStatus
 from controller.web.alarms import find_alarm
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
@@ -21,7 +20,6 @@ from controller.web.fleet import (
     queue_by_pool,
     queue_by_reason,
     show_boards,
-    states_by_type,
     without_boards,
 )
 from controller.web.query import (
@@ -92,7 +90,7 @@ class Pages:
         context = {
             **data,
             "groups": grouped(boards, seen.tallies, queue_by_pool(seen.queue, now)),
-            "usable": in_states(seen.tallies, "free", "busy"),
+            "usable": in_states(seen.tallies, "free", "busy", "promised"),
             "busy": in_states(seen.tallies, "busy"),
             "failures_rise": seen.counts.failures_rise,
             "today": now.date().isoformat(),
@@ -114,9 +112,9 @@ class Pages:
         part = read_slice(request.query_params)
         listing = await self._deps.store.usage(read_window(request.query_params, now), part)
         rows = [show_usage(row, now, self._cap(row.entity), sees_private=sees) for row in listing.rows]
-        counts = states_by_type(await self._deps.store.board_tallies(Window()))
+        tallies = await self._deps.store.board_tallies(Window())
         for row in rows:
-            row |= self._boards_of(row["pools"], counts)
+            row |= self._boards_of(row["pools"], tallies)
         links = page_links(request.url, part, more=listing.more)
         sums = {name: sum(row[name] for row in rows) for name in SUMMED}
         context = {"rows": rows, "part": part, "sums": sums, "pools": self._pools()}
@@ -270,11 +268,16 @@ class Pages:
     def _cap(self, entity: Entity) -> int | None:
         return self._deps.settings.entities.limits(entity.name, entity.id).max_workers
 
-    def _boards_of(self, pools: Iterable[str], counts: Mapping[str | None, Counter[str]]) -> Shown:
-        """How many boards serve these pools, and how many of them are free."""
+    def _boards_of(self, pools: Iterable[str], tallies: Iterable[BoardTally]) -> Shown:
+        """How many boards serve these pools, how many of them are free, and their slots."""
         types = {pool.board for pool in self._deps.settings.pools if pool.name in pools}
-        found = sum((counts.get(board, Counter()) for board in types), Counter())
-        return {"boards": found.total(), "boards_free": found["free"]}
+        found = [one for one in tallies if one.board in types]
+        return {
+            "boards": sum(one.boards for one in found),
+            "boards_free": in_states(found, "free"),
+            "slots": sum(one.slots for one in found),
+            "slots_free": sum(one.free for one in found),
+        }
 
     def _pools(self) -> list[Mapping[str, Any]]:
         return [

@@ -20,7 +20,7 @@ WHERE status = 'pending' AND pool = %(pool)s AND mark IS NULL AND confirmed
 GROUP BY entity_id, entity_type
 """
 SLOTS = """
-SELECT COALESCE(sum(slots), 0) AS slots FROM boards WHERE board = %(board)s AND state IN ('free', 'busy')
+SELECT COALESCE(sum(slots), 0) AS slots FROM boards WHERE board = %(board)s AND state IN ('free', 'busy', 'promised')
 """
 PACE = """
 SELECT count(*) AS finished,

@@ -142,8 +142,10 @@ class PageStore:
         return Listing.cut([worker_row_of(row) for row in rows], part.per_page)
 
     BOARDS = """
-    SELECT b.node, b.board, b.state, b.slots, b.heartbeat_at, b.updated_at, b.worker,
-        w.status AS worker_status, w.entity_name, j.job_id, j.name AS job_name, j.started_at AS job_started_at,
+    SELECT b.node, b.board, b.state, b.slots,
+        COALESCE(b.free, CASE WHEN b.state = 'free' THEN b.slots ELSE 0 END) AS free,
+        b.heartbeat_at, b.updated_at, b.worker, w.status AS worker_status, w.entity_name,
+        j.job_id, j.name AS job_name, j.started_at AS job_started_at,
         j.repo, COALESCE(j.private, false) AS private
     FROM boards b LEFT JOIN workers w ON w.name = b.worker
     LEFT JOIN LATERAL (
@@ -313,7 +315,9 @@ class PageStore:
             return await read_board_days(connection, slots, now)
 
     TALLIES = """
-    SELECT board, state, count(*) AS boards FROM boards WHERE updated_at >= %(start)s AND updated_at < %(end)s
+    SELECT board, state, count(*) AS boards, sum(slots) AS slots,
+        sum(COALESCE(free, CASE WHEN state = 'free' THEN slots ELSE 0 END)) AS free
+    FROM boards WHERE updated_at >= %(start)s AND updated_at < %(end)s
     GROUP BY board, state ORDER BY board, state
     """
 

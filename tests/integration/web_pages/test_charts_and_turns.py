@@ -109,6 +109,22 @@ async def test_the_overview_has_charts_of_the_span_that_was_asked_for(browser: h
     assert (refused.status_code, "span must be one of 1h, 24h, 7d" in refused.text) == (400, True)
 
 
+async def test_usage_and_tiles_tell_the_slots_of_a_board_that_has_several(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, "pending")
+    await seed.board("node-1", "busy", slots=4, free=1)
+    await seed.board("node-2", "promised", free=0)
+    (row,) = (await browser.get("/usage.json")).json()
+    assert (row["boards"], row["boards_free"], row["slots"], row["slots_free"]) == (2, 0, 5, 1)
+    assert "1 of 5 free" in (await browser.get("/usage")).text
+    for page in ("/", "/boards"):
+        shown = (await browser.get(page)).text
+        assert "1 of 4 slots free" in shown
+        assert "1 promised" in shown
+    assert "1 of 2 usable boards busy" in (await browser.get("/")).text
+
+
 async def test_usage_tells_the_cap_and_the_boards(browser: httpx.AsyncClient, seed: Seed) -> None:
     await seed.job(1, "pending")
     await seed.board("node-1", "busy")
