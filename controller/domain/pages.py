@@ -175,7 +175,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What one entity has waiting in a pool: in all, and queued before a certain job."""
+    """What one entity has waiting for boards of a type: in all, and queued before a certain job."""
 
     entity: Entity
     waiting: int
@@ -184,7 +184,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How quickly a pool works: its boards that can, and how its last jobs went."""
+    """How quickly boards of a type work: those that can, and how their last jobs went."""
 
     slots: int
     finished: int  # how many jobs the medians are taken from

@@ -120,7 +120,8 @@ def schemas() -> Json:
         "Overview": _overview(),
         "Queue": _object(jobs=array_of("Job"), holds=array_of("Hold")),
         "Turn": _object(
-            position=NUMBER,
+            position=MAYBE_NUMBER,
+            note=_said(MAYBE, "Why there is neither a place nor an estimate."),
             estimate_seconds=MAYBE_NUMBER,
             boards=NUMBER,
             finished_jobs=NUMBER,

@@ -54,6 +54,7 @@ NEVER_SEEN = (
     "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
     "the repository; what GitHub keeps back for an approval arrives later."
 )
+FAIR = "Owners take turns (scheduling: fair), so nobody can tell its place, nor when it starts."
 OVERVIEW_BOARDS = 500
 SUMMED = ("demand", "supply", "deficit", "jobs_pending", "jobs_running")
 
@@ -209,17 +210,23 @@ class Pages:
         return View("job.html", f"Job {job_id}", data, context)
 
     async def _turn(self, job: Job) -> Shown | None:
-        """The place in the queue, and with enough finished jobs of the pool an estimate."""
+        """The place in the queue for the boards, and with enough finished jobs an estimate.
+
+        Where owners take turns nobody has a place: whoever comes later may be served earlier.
+        """
         pool = self._deps.settings.catalogue.named(job.pool)
         if pool is None or not queues(job):
             return None
-        turn = await self._deps.store.turn(job, pool.board)
+        sharing = [one.name for one in self._deps.settings.pools if one.board == pool.board]
+        turn = await self._deps.store.turn(job, pool.board, sharing)
+        fair = self._deps.settings.scheduling == "fair"
         entities = self._deps.settings.entities
         place = position(job, turn.queue, lambda entity: entities.limits(entity.name, entity.id).priority)
-        wait = estimate(place, turn.pace)
+        wait = None if fair else estimate(place, turn.pace)
         board_time = turn.pace.board_time
         return {
-            "position": place,
+            "position": None if fair else place,
+            "note": FAIR if fair else None,
             "estimate_seconds": round(wait.total_seconds()) if wait is not None else None,
             "boards": turn.pace.slots,
             "finished_jobs": turn.pace.finished,

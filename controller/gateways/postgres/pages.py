@@ -3,6 +3,7 @@
 It is given a small `Database` of its own, so that no number of open pages can starve the loop or the receiver.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -330,10 +331,10 @@ class PageStore:
         values = {"start": window.start, "end": window.end}
         return tuple(BoardTally(**row) for row in await self._rows(connection, self.TALLIES, values))
 
-    async def turn(self, job: Job, board: str) -> Turn:
-        """What says when a waiting job's turn comes; `board` is its pool's type."""
+    async def turn(self, job: Job, board: str, pools: Sequence[str]) -> Turn:
+        """What says when a waiting job's turn comes; `board` is its pool's type, and `pools` all that use it."""
         async with reading(self._database) as connection:
-            return await read_turn(connection, job, board)
+            return await read_turn(connection, job, board, pools)
 
     KNOWN = """
     SELECT EXISTS (SELECT FROM jobs WHERE job_id = %(number)s)

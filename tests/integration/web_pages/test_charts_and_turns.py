@@ -1,13 +1,16 @@
 """Charts, a board's day and a job's turn, from rows of a real database."""
 
 from datetime import timedelta
+from typing import Any
 
 import httpx
+from starlette.applications import Starlette
 
 from controller.domain.charts import Span
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
 from tests.clocks import EPOCH as NOW
+from tests.integration.web_pages.conftest import SETTINGS, ReportedLoop, page_app
 from tests.integration.web_pages.seeding import Seed, ago
 
 
@@ -92,6 +95,40 @@ async def test_a_waiting_job_tells_its_place_and_with_twenty_finished_jobs_an_es
     assert queue["estimate_seconds"] == 3 * 600 // 2 + 30
     assert "Starts in about" in (await browser.get("/jobs/3")).text
     assert (await browser.get("/jobs/4.json")).json()["queue"] is None
+
+
+async def test_pools_that_share_boards_share_the_queue_for_them(
+    database: Database, loop_status: ReportedLoop, seed: Seed
+) -> None:
+    await seed.board("node-1", "promised", free=0)
+    for job_id, pool in ((1, "scw-em-rv1"), (2, "second"), (3, "vector"), (4, "second")):
+        waits = {"skip_reason": "no_free_slots", "created_at": ago(minutes=30 - job_id)}
+        await seed.job(job_id, "pending", pool=pool, **waits)
+    await seed_finished(seed, 20)
+    second = {
+        "name": "second",
+        "board": "scw-em-rv1",
+        "labels": ["two"],
+        "image": "ghcr.io/example/runner:prod",
+    }
+    shared: dict[str, Any] = {"pools": [*SETTINGS["pools"], second]}
+    for job_id, place in ((1, 1), (2, 2), (4, 3)):
+        queue = await queue_of(page_app(database, loop_status, shared), job_id)
+        assert (queue["position"], queue["boards"], queue["finished_jobs"]) == (place, 1, 20)
+    queue = await queue_of(page_app(database, loop_status, {**shared, "scheduling": "fair"}), 4)
+    assert (queue["position"], queue["estimate_seconds"]) == (None, None)
+    assert "take turns" in queue["note"]
+
+
+async def queue_of(app: Starlette, job_id: int) -> dict[str, Any]:
+    """The queue as the page and its twin tell it."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://switchboard.test") as browser:
+        queue: dict[str, Any] = (await browser.get(f"/jobs/{job_id}.json")).json()["queue"]
+        page = (await browser.get(f"/jobs/{job_id}")).text
+    assert ("Starts in about" in page) is (queue["estimate_seconds"] is not None)
+    assert queue["note"] is None or queue["note"] in page
+    return queue
 
 
 async def seed_finished_one_more(seed: Seed) -> None:

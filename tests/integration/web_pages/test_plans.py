@@ -135,9 +135,9 @@ def other_statements() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "events of a job", PageStore.JOB_EVENTS, {"job_id": 7, "limit": 200}
     yield "events of a worker", PageStore.WORKER_EVENTS, {"name": "w-7", "limit": 200}
     yield "last page of workers", PageStore.WORKERS, {**part, **every, "offset": 49_900}
-    turn = {"created_at": LAST, "job_id": 7, "pool": "p-7", "board": "b", "limit": 100}
-    yield "queue of a pool", page_turns.QUEUE, turn
-    yield "pace of a pool", page_turns.PACE, turn
+    turn = {"created_at": LAST, "job_id": 7, "pools": ["p-7", "p-8"], "board": "b", "limit": 100}
+    yield "queue of a board type", page_turns.QUEUE, turn
+    yield "pace of a board type", page_turns.PACE, turn
     yield "queue by reason", PageStore.QUEUE, {}
     for span in Span:
         values = {"start": span.start(LAST), "now": LAST, "seconds": int(span.bucket.total_seconds())}
