@@ -146,7 +146,8 @@ def match_demand(situation: Situation) -> Plan:
         jobs.sort(key=lambda job: job.job_id not in theirs)  # one worker at a time is made for a job, so that
         own = sum(job.job_id in theirs for job in jobs)  # an outage counts once, also while others back off
         covered = len(jobs) if stuck else max(own, len(jobs) - unmet)
-        skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
+        reason, detail = _covering(supply, stuck)
+        skips.extend(Skipped(job, reason, detail) for job in jobs[:covered])
         uncovered.extend(jobs[covered:])
     server = _Server(situation)
     steps, refused = server.serve(uncovered)
@@ -259,14 +260,14 @@ def _not_picked_up(supply: Sequence[Worker], queued_at: datetime, now: datetime)
     )
 
 
-def _covered(job: Job, supply: Sequence[Worker], stuck: bool) -> Skipped:
+def _covering(supply: Sequence[Worker], stuck: bool) -> tuple[Skip, dict[str, Any]]:
+    """Why the jobs that these workers were made for get no other one: the same words for all of a key."""
     if stuck:
         idle = [w.name for w in supply if w.idle_since is not None]
-        return Skipped(job, Skip.NOT_PICKED_UP, {"workers": sorted(idle)[:5]})
-    stages = Counter(_stage(worker) for worker in supply)
-    return Skipped(
-        job, Skip.RUNNER_ON_ITS_WAY, {"workers": len(supply), "stages": dict(sorted(stages.items()))}
-    )
+        return Skip.NOT_PICKED_UP, {"workers": sorted(idle)[:5]}
+    stages = dict(sorted(Counter(_stage(worker) for worker in supply).items()))
+    names = sorted(worker.name for worker in supply)[:5]
+    return Skip.RUNNER_ON_ITS_WAY, {"workers": len(supply), "stages": stages, "names": names}
 
 
 def _stage(worker: Worker) -> str:

@@ -28,7 +28,7 @@ HARMLESS_DETAIL: Mapping[str, frozenset[str]] = {
     Skip.HELD: frozenset({"scope", "target", "why", "until"}),
     Skip.BACKING_OFF: frozenset({"attempts", "last_failure", "until"}),
     Skip.NOT_PICKED_UP: frozenset({"workers"}),
-    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages"}),
+    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages", "names"}),
     Skip.ENTITY_AT_MAX_WORKERS: frozenset({"max_workers"}),
     Skip.NO_FREE_SLOTS: frozenset({"board", "boards", "states"}),
     Skip.GITHUB_BUDGET_LOW: frozenset({"why", "until"}),

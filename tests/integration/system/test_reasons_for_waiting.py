@@ -206,7 +206,8 @@ async def test_runner_on_its_way_then_entity_at_max_workers(database_url: str, t
         await system.turn()
         await system.turn()
         row = await waiting_job(system, first, "runner_on_its_way")
-        assert row["skip_detail"] == {"workers": 1, "stages": {"pod": 1}}
+        (worker,) = await system.rows("SELECT name FROM workers")
+        assert row["skip_detail"] == {"workers": 1, "stages": {"pod": 1}, "names": [worker["name"]]}
         row = await waiting_job(system, second, "entity_at_max_workers")
         assert row["skip_detail"] == {"max_workers": 1}
         await system.until(system.finished([first, second]))

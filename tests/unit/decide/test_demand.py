@@ -17,7 +17,7 @@ from controller.domain.reasons import Skip
 from controller.domain.schedules import Floor
 from controller.domain.sightings import Node, NodeView, PodView, Unknown
 from controller.domain.workers import Worker, WorkerStatus
-from tests.unit.decide.builders import ACME, BOARD, JANE, NOW, a_job, a_node, a_worker, ago
+from tests.unit.decide.builders import ACME, BOARD, JANE, NAME, NOW, a_job, a_node, a_worker, ago
 
 OTHER = Entity(7, "other", EntityType.ORGANIZATION)
 X = Pool("x", "x", (("x",), ("x", "large")), "image", {BOARD: "x"})
@@ -169,7 +169,7 @@ def test_a_job_backs_off_until_its_time(after: int, waits: bool) -> None:
 def test_supply_that_meets_demand_is_on_its_way() -> None:
     skip = only_skip(plan([a_job()], [a_worker()]))
     assert skip.reason is Skip.RUNNER_ON_ITS_WAY
-    assert skip.detail == {"workers": 1, "stages": {"pod": 1}}
+    assert skip.detail == {"workers": 1, "stages": {"pod": 1}, "names": [NAME]}
 
 
 def test_the_stages_of_those_on_their_way_are_told() -> None:
@@ -235,6 +235,13 @@ def test_a_job_that_backs_off_still_is_demand_that_a_free_worker_may_serve() -> 
         waiting.job_id: "backing_off",
         other.job_id: "x-0",
     }
+
+
+def test_up_to_five_of_the_runners_on_their_way_are_named() -> None:
+    jobs = [a_job() for _ in range(7)]
+    supply = [a_worker(f"w-{number}") for number in (6, 5, 4, 3, 2, 1, 0)]
+    for skip in plan(jobs, supply).skips:
+        assert skip.detail == {"workers": 7, "stages": {"pod": 7}, "names": [f"w-{n}" for n in range(5)]}
 
 
 @pytest.mark.parametrize(("idle", "reason"), [(119, "runner_on_its_way"), (120, "not_picked_up")])
