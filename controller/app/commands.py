@@ -1,15 +1,17 @@
 """The commands that do one thing and end."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import structlog
 
 from controller.app.world import DATABASE_RETRY, World, cluster_of, github_of, open_database
 from controller.domain.constants import SHUTDOWN_LIMIT
+from controller.domain.durations import show_duration
 from controller.domain.explain import explain
-from controller.errors import StoreUnavailable
+from controller.domain.sightings import Unknown
+from controller.errors import ClusterUnavailable, StoreUnavailable
 from controller.gateways.clock import SystemClock
 from controller.gateways.postgres.breakers import BreakerStore
 from controller.gateways.postgres.database import Database
@@ -56,11 +58,23 @@ async def migrate_database(settings: Settings, *, wait: bool) -> int:
 async def withdraw_boards(settings: Settings, world: World | None = None) -> int:
     """Take every slot off the boards that a controller has offered with `boards.advertise`."""
     async with cluster_of(settings.file, world or World(), lambda: None) as cluster:
-        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
-            await cluster.nodes_synced()
+        await _seen(cluster.nodes_synced(), cluster.nodes)
         names = await withdraw_slots(cluster, settings.file.instance)
     print("\n".join(f"withdrawn from {name}" for name in names) or "no board offers a slot of ours")
     return 0
+
+
+async def _seen(listing: Awaitable[None], *views: Callable[[], object]) -> None:
+    """Wait until the cluster has been seen; ClusterUnavailable says what of it is unknown, and why."""
+    try:
+        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
+            await listing
+    except TimeoutError as error:
+        unknown = [seen.why for view in views if isinstance(seen := view(), Unknown)]
+        waited = show_duration(SHUTDOWN_LIMIT)
+        raise ClusterUnavailable(
+            f"nothing is done, the cluster is unknown after {waited}: {'; '.join(unknown)}"
+        ) from error
 
 
 async def print_plan(settings: Settings, world: World | None = None) -> int:
@@ -75,8 +89,7 @@ async def print_plan(settings: Settings, world: World | None = None) -> int:
             github_of(settings.file, world.clock, metrics, outside, lambda attempt: None)
         )
         cluster = await stack.enter_async_context(cluster_of(settings.file, world, lambda: None))
-        async with asyncio.timeout(SHUTDOWN_LIMIT.total_seconds()):
-            await cluster.synced()
+        await _seen(cluster.synced(), cluster.nodes, cluster.pods)
         jobs, workers = JobStore(database), WorkerStore(database)
         beside = Beside(lambda: None)
         provisioner = Provisioner(

@@ -11,6 +11,8 @@ from functools import partial
 
 from controller.app.world import World, cluster_of, github_of
 from controller.decide.breaker import Breakers
+from controller.decide.capacity import SlotMap
+from controller.domain.sightings import Unknown
 from controller.gateways.github.gateway import GitHubGateway
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.auth_attempts import AuthAttemptStore
@@ -149,12 +151,12 @@ def _begin_term(lasting: _Lasting) -> Term:
     forks = ForkGate(github, clock, beside) if file.access.denies_forks else None
     demand = DemandMatch(file, rows, jobs, github, cluster, provisioner, clock, gauges, broken, forks)
 
-    def held() -> frozenset[str]:
-        return demand.held
+    def matched() -> SlotMap | Unknown:
+        return demand.slots
 
     advertise = Advertise(file, cluster, beside)
-    boards = BoardWatch(cluster, BoardStore(database), held, clock, file.kubernetes.board_label)
-    heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, held, clock, file.catalogue)
+    boards = BoardWatch(cluster, BoardStore(database), matched, clock, file.kubernetes.board_label)
+    heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, matched, clock, file.catalogue)
     prune = Prune(file.retention, RetentionStore(database), clock, beside)
     unheard = UnheardStore(database)
     siblings = Siblings(file, unheard, clock)

@@ -59,12 +59,17 @@ class BoardState(StrEnum):
 
     FREE = "free"
     BUSY = "busy"
+    PROMISED = "promised"  # to a worker whose pod is not on it yet
     HELD = "held"
     NOT_READY = "not_ready"
     CORDONED = "cordoned"
     UNREACHABLE = "unreachable"
     NO_RESOURCE = "no_resource"
     TAINTED = "tainted"
+
+
+USABLE = (BoardState.FREE, BoardState.BUSY, BoardState.PROMISED)
+EVERYTHING: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class _Fleet:
     nodes: Mapping[str, Node]
     held: frozenset[str]
     rank: Mapping[str, int]  # how many pools could use the node; the least wanted is given away first
+    used: Mapping[str, int] = field(default_factory=dict)  # slots that pods on the node take
     candidates: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def usable(self, key: _Key) -> tuple[str, ...]:
@@ -111,6 +117,9 @@ class SlotMap:
 
     fleet: _Fleet
     left: Mapping[str, int]
+    promised: Mapping[str, int] = field(
+        default_factory=dict
+    )  # slots of claims, of pods without a node, of steps
     # How far each kind's candidates are used up; slots only ever go, so no scan starts again from the front.
     cursors: dict[_Key, int] = field(default_factory=dict, compare=False)
 
@@ -120,7 +129,15 @@ class SlotMap:
         """Take one slot of a concrete node, or None when no matching node has one left."""
         key = _key(selector, tolerations)
         name = self._first_free(key)
-        return None if name is None else (name, self._without(name, 1))
+        return None if name is None else (name, self.promise([name]))
+
+    def promise(self, nodes: Iterable[str]) -> "SlotMap":
+        """Set one slot aside on each of these."""
+        left, promised = dict(self.left), dict(self.promised)
+        for name in nodes:
+            left[name] -= 1
+            promised[name] = promised.get(name, 0) + 1
+        return SlotMap(self.fleet, left, promised, dict(self.cursors))
 
     def count(self, selector: Mapping[str, str], tolerations: Sequence[Toleration] = ()) -> int:
         """How many slots are left for a kind of pod."""
@@ -134,9 +151,31 @@ class SlotMap:
         )
         return Boards(
             total=states.total(),
-            usable=states[BoardState.FREE] + states[BoardState.BUSY],
+            usable=sum(states[state] for state in USABLE),
             states=dict(states),
         )
+
+    def slots(
+        self, selector: Mapping[str, str], tolerations: Sequence[Toleration] = ()
+    ) -> Mapping[BoardState, int]:
+        """Count the slots of a kind by what they are doing; a board that offers none counts as one."""
+        wanted, found = tuple(selector.items()), Counter[BoardState]()
+        for node in self.fleet.nodes.values():
+            if not _matches(node, wanted):
+                continue
+            state = self.state(node, tolerations)
+            if state not in USABLE:
+                found[state] += max(1, node.slots)
+                continue
+            free, promised = self.free(node), self.promised.get(node.name, 0)
+            used = min(node.slots - free - promised, self.fleet.used.get(node.name, 0))
+            found += Counter({BoardState.FREE: free, BoardState.PROMISED: promised, BoardState.BUSY: used})
+            found[BoardState.HELD] += node.slots - free - promised - used  # while one worker tries the board
+        return found
+
+    def free(self, node: Node) -> int:
+        """How many slots of a node are left."""
+        return self.left.get(node.name, 0)
 
     def state(self, node: Node, tolerations: Sequence[Toleration] = ()) -> BoardState:
         """What a board is doing, as far as pods with these tolerations are concerned."""
@@ -152,7 +191,9 @@ class SlotMap:
             return BoardState.TAINTED
         if node.slots <= 0:
             return BoardState.NO_RESOURCE
-        return BoardState.FREE if self.left[node.name] > 0 else BoardState.BUSY
+        if self.left[node.name] > 0:
+            return BoardState.FREE
+        return BoardState.BUSY if self.fleet.used.get(node.name) else BoardState.PROMISED
 
     def _first_free(self, key: _Key) -> str | None:
         names = self.fleet.usable(key)
@@ -164,11 +205,6 @@ class SlotMap:
         self.cursors[key] = len(names)
         return None
 
-    def _without(self, name: str, slots: int) -> "SlotMap":
-        left = dict(self.left)
-        left[name] -= slots
-        return SlotMap(self.fleet, left, dict(self.cursors))
-
 
 def free_slots(
     nodes: NodeView,
@@ -176,31 +212,44 @@ def free_slots(
     claims: Sequence[Claim],
     held: frozenset[str],
     pools: Sequence[Claim] = (),
+    offers: Mapping[str, int] = EVERYTHING,
 ) -> SlotMap:
-    """Count what pods and claims leave on every usable node; `pools` tell which boards many want."""
-    fleet = _Fleet(nodes.nodes, held, _rank(nodes, held, pools))
-    left = {node.name: node.slots for node in nodes.nodes.values() if _offers(node, held)}
+    """Count what pods and claims leave on every usable node.
+
+    `pools` tell which boards many want, `offers` of which boards only so many slots may be used.
+    """
+    used: Counter[str] = Counter()
+    left = {
+        node.name: min(node.slots, offers.get(node.name, node.slots))
+        for node in nodes.nodes.values()
+        if _offers(node, held)
+    }
     unplaced: list[tuple[_Key, ...]] = [(_key(claim.selector, claim.tolerations),) for claim in claims]
     for pod in pods.pods.values():
         if pod.slots <= 0 or pod.phase.ended:
             continue
         if pod.node is None:
             unplaced.extend([_either_way(pod.node_selector)] * pod.slots)
-        elif pod.node in left:
-            left[pod.node] = max(0, left[pod.node] - pod.slots)
+        else:
+            used[pod.node] += pod.slots
+            if pod.node in left:
+                left[pod.node] = max(0, left[pod.node] - pod.slots)
+    fleet = _Fleet(nodes.nodes, held, _rank(nodes, held, pools), used)
     return _place(SlotMap(fleet, left), unplaced)
 
 
 def _place(slots: SlotMap, claims: Sequence[tuple[_Key, ...]]) -> SlotMap:
     """Give every claim a slot, the choosiest first; one that fits nowhere waits and takes none."""
     left = dict(slots.left)
+    promised: Counter[str] = Counter()
     working = SlotMap(slots.fleet, left)
     for choices in sorted(claims, key=lambda choices: len(slots.fleet.usable(choices[-1]))):
         free = (working._first_free(key) for key in choices)
         name = next((name for name in free if name is not None), None)
         if name is not None:
             left[name] -= 1
-    return SlotMap(slots.fleet, left)
+            promised[name] += 1
+    return SlotMap(slots.fleet, left, promised)
 
 
 def _either_way(selector: Mapping[str, str]) -> tuple[_Key, ...]:

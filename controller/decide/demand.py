@@ -26,6 +26,7 @@ from controller.decide.warm import (
     tolerations_of,
     top_up,
 )
+from controller.domain.budgets import Scarce
 from controller.domain.constants import NOT_PICKED_UP_AFTER
 from controller.domain.holds import Hold, Holds, HoldScope
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
@@ -51,10 +52,16 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Funds:
-    """How many runners an installation's request limits allow right now, and until when they block."""
+    """How many runners an installation's request limits allow right now, and what allows no more until when."""
 
     runners: int
     until: datetime | None = None
+    why: Scarce = Scarce.HOURLY
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """What the sentence needs."""
+        return {"why": self.why.value, "until": self.until.isoformat() if self.until else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,8 @@ def match_demand(situation: Situation) -> Plan:
         jobs.sort(key=lambda job: job.job_id not in theirs)  # one worker at a time is made for a job, so that
         own = sum(job.job_id in theirs for job in jobs)  # an outage counts once, also while others back off
         covered = len(jobs) if stuck else max(own, len(jobs) - unmet)
-        skips.extend(_covered(job, supply, stuck) for job in jobs[:covered])
+        reason, detail = _covering(supply, stuck)
+        skips.extend(Skipped(job, reason, detail) for job in jobs[:covered])
         uncovered.extend(jobs[covered:])
     server = _Server(situation)
     steps, refused = server.serve(uncovered)
@@ -273,14 +281,14 @@ def _not_picked_up(supply: Sequence[Worker], queued_at: datetime, now: datetime)
     )
 
 
-def _covered(job: Job, supply: Sequence[Worker], stuck: bool) -> Skipped:
+def _covering(supply: Sequence[Worker], stuck: bool) -> tuple[Skip, dict[str, Any]]:
+    """Why the jobs that these workers were made for get no other one: the same words for all of a key."""
     if stuck:
         idle = [w.name for w in supply if w.idle_since is not None]
-        return Skipped(job, Skip.NOT_PICKED_UP, {"workers": sorted(idle)[:5]})
-    stages = Counter(_stage(worker) for worker in supply)
-    return Skipped(
-        job, Skip.RUNNER_ON_ITS_WAY, {"workers": len(supply), "stages": dict(sorted(stages.items()))}
-    )
+        return Skip.NOT_PICKED_UP, {"workers": sorted(idle)[:5]}
+    stages = dict(sorted(Counter(_stage(worker) for worker in supply).items()))
+    names = sorted(worker.name for worker in supply)[:5]
+    return Skip.RUNNER_ON_ITS_WAY, {"workers": len(supply), "stages": stages, "names": names}
 
 
 def _stage(worker: Worker) -> str:
@@ -368,8 +376,7 @@ class _Server:
             return Skipped(job, Skip.NO_FREE_SLOTS, self._full[pool.name])
         funds = self._situation.funds.get(job.installation_id)
         if funds is not None and self._runners[job.installation_id] <= 0:
-            until = funds.until.isoformat() if funds.until else None
-            return Skipped(job, Skip.GITHUB_BUDGET_LOW, {"until": until}, soon=True)
+            return Skipped(job, Skip.GITHUB_BUDGET_LOW, funds.detail, soon=True)
         if funds is not None:
             self._runners[job.installation_id] -= 1
         self._tries.take(pool)

@@ -1,5 +1,6 @@
 """Heartbeats: which live workers were seen, and how the slots of each pool are used. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from controller.decide.capacity import BoardState, SlotMap, Toleration
@@ -25,15 +26,18 @@ def find_beats(workers: Iterable[Worker], pods: PodView) -> Iterator[Beat]:
 
 
 def snapshot_pools(slots: SlotMap, catalogue: Catalogue) -> Iterator[PoolSnapshot]:
-    """Count the boards of every pool by what they are doing; a board type that pools share is counted for each."""
+    """Count the slots of every pool by what they are doing; a board type that pools share is counted for each.
+
+    What is promised to a worker is in use: nobody else gets it.
+    """
     for pool in catalogue.pools:
         tolerations = [Toleration.of(raw) for raw in pool.tolerations]
-        boards = slots.boards(pool.selector, tolerations)
+        found = Counter(slots.slots(pool.selector, tolerations))
         yield PoolSnapshot(
             pool=pool.name,
-            slots=boards.total,
-            free=boards.states.get(BoardState.FREE, 0),
-            busy=boards.states.get(BoardState.BUSY, 0),
-            held=boards.states.get(BoardState.HELD, 0),
-            unreachable=boards.states.get(BoardState.UNREACHABLE, 0),
+            slots=found.total() - found[BoardState.NO_RESOURCE],
+            free=found[BoardState.FREE],
+            busy=found[BoardState.BUSY] + found[BoardState.PROMISED],
+            held=found[BoardState.HELD],
+            unreachable=found[BoardState.UNREACHABLE],
         )

@@ -5,7 +5,7 @@ A board with one slot is tried by one worker anyway; this is about boards that o
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from controller.decide.capacity import Claim
 from controller.domain.sightings import Node, NodeView, Pod, PodView
@@ -16,7 +16,7 @@ from controller.domain.workers import Worker
 class Probes:
     """What demand_match goes by."""
 
-    nodes: NodeView  # a board that may be tried offers one slot
+    offers: Mapping[str, int]  # slots that boards which may be tried offer: one beside those in use
     closed: frozenset[str]  # a worker is trying them, or may be about to
     tried: frozenset[str]  # only the step that takes their one slot may go there
 
@@ -31,15 +31,12 @@ def place_probes(
     """Leave one slot on every board that is to be tried, none where somebody tries already; claims are by pool."""
     several = frozenset(n for n in probing if n in nodes.nodes and nodes.nodes[n].slots > 1)
     if not several:
-        return Probes(nodes, frozenset(), frozenset())
+        return Probes({}, frozenset(), frozenset())
     unproven = [(pods.pods.get(w.name), w, claims.get(w.pool)) for w in workers if w.unproven]
     closed = frozenset(name for name in several if any(_may_be_on(nodes.nodes[name], *u) for u in unproven))
     used = Counter(pod.node for pod in pods.pods.values() if pod.slots > 0 and not pod.phase.ended)
-    offers = {
-        name: replace(node, slots=min(node.slots, used[name] + 1)) if name in several else node
-        for name, node in nodes.nodes.items()
-    }
-    return Probes(NodeView(offers, nodes.resource_version), closed, several - closed)
+    offers = {name: min(nodes.nodes[name].slots, used[name] + 1) for name in several}
+    return Probes(offers, closed, several - closed)
 
 
 def _may_be_on(node: Node, pod: Pod | None, worker: Worker, claim: Claim | None) -> bool:

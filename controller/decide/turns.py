@@ -7,7 +7,7 @@ from controller.domain.jobs import Entity, Job, JobStatus
 from controller.domain.pages import Ahead, Pace
 from controller.domain.reasons import Skip
 
-ENOUGH_FINISHED = 20  # jobs of a pool; with fewer a median says nothing
+ENOUGH_FINISHED = 20  # jobs on boards of a type; with fewer a median says nothing
 
 # Who waits for one of these waits in a queue; the other reasons lie in the job, its owner or its workers.
 IN_THE_QUEUE = frozenset({None, Skip.NO_FREE_SLOTS, Skip.GITHUB_BUDGET_LOW, Skip.CLUSTER_UNKNOWN})
@@ -19,7 +19,7 @@ def queues(job: Job) -> bool:
 
 
 def position(job: Job, queue: Iterable[Ahead], priority: Callable[[Entity], int]) -> int:
-    """The job's place in the queue of its pool, counted from 1: by priority, then by age."""
+    """The job's place in the queue for its boards, counted from 1: by priority, then by age."""
     own = priority(job.entity)
     ahead = 0
     for other in queue:

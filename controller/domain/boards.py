@@ -11,4 +11,5 @@ class Board:
     board: str | None  # value of the board label
     state: str
     slots: int
+    free: int  # of these
     worker: str | None

@@ -2,6 +2,17 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+
+from controller.domain.constants import JIT_PER_MINUTE
+
+
+class Scarce(StrEnum):
+    """What keeps an installation from being asked for another runner."""
+
+    HOURLY = "hourly"  # GitHub's requests of the hour
+    SECONDARY = "secondary"  # GitHub has asked for a pause
+    PACE = "pace"  # our own, so that GitHub does not have to
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,4 +23,4 @@ class Budget:
     remaining: int = 0
     resets_at: datetime | None = None
     blocked_until: datetime | None = None  # a rate-limit answer said so
-    jit_allowance: int = 150  # JIT calls that pacing allows right now
+    jit_allowance: int = JIT_PER_MINUTE  # JIT calls that pacing allows right now

@@ -46,6 +46,9 @@ FIRST_TRIES = 4  # workers that try at once an image which nobody has seen work 
 TRY_PATIENCE = timedelta(minutes=20)  # a worker that is neither online nor ended by then tells nothing
 EXIT_VERSION_REFUSED = 7
 NAME_TRIES = 5
+JIT_PER_MINUTE = (
+    150  # of one installation; a write costs 5 of GitHub's 900 points a minute, so 180 would be the end
+)
 
 # budget, as shares of what GitHub grants per hour
 CLEANUP_ONLY_SHARE = 0.20  # below it repair stops

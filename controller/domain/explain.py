@@ -28,10 +28,10 @@ HARMLESS_DETAIL: Mapping[str, frozenset[str]] = {
     Skip.HELD: frozenset({"scope", "target", "why", "until"}),
     Skip.BACKING_OFF: frozenset({"attempts", "last_failure", "until"}),
     Skip.NOT_PICKED_UP: frozenset({"workers"}),
-    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages"}),
+    Skip.RUNNER_ON_ITS_WAY: frozenset({"workers", "stages", "names"}),
     Skip.ENTITY_AT_MAX_WORKERS: frozenset({"max_workers"}),
     Skip.NO_FREE_SLOTS: frozenset({"board", "boards", "states"}),
-    Skip.GITHUB_BUDGET_LOW: frozenset({"until"}),
+    Skip.GITHUB_BUDGET_LOW: frozenset({"why", "until"}),
     Skip.CLUSTER_UNKNOWN: frozenset({"why"}),
 }
 SKIPS = {reason.value: text for reason, text in EXPLANATIONS.items() if isinstance(reason, Skip)}
@@ -170,7 +170,9 @@ def harmless(reason: str, detail: Mapping[str, Any]) -> dict[str, Any]:
 def _none_works(detail: Mapping[str, Any]) -> bool:
     """Whether every board was counted, and none of them is at work or free for it."""
     states = detail.get("states")
-    return isinstance(states, Mapping) and not any(states.get(state) for state in ("busy", "free"))
+    return isinstance(states, Mapping) and not any(
+        states.get(state) for state in ("busy", "free", "promised")
+    )
 
 
 def _of(job: Job, reason: str | None, sentence: str, step: str, **more: Any) -> Explained:

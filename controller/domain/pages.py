@@ -125,6 +125,7 @@ class BoardRow:
     board: str | None  # value of the board label
     state: str
     slots: int
+    free: int  # of these slots
     heartbeat_at: datetime
     updated_at: datetime
     worker: str | None = None
@@ -144,6 +145,8 @@ class BoardTally:
     board: str | None
     state: str
     boards: int
+    slots: int = 0
+    free: int = 0  # of these slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What one entity has waiting in a pool: in all, and queued before a certain job."""
+    """What one entity has waiting for boards of a type: in all, and queued before a certain job."""
 
     entity: Entity
     waiting: int
@@ -183,7 +186,7 @@ class Ahead:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How quickly a pool works: its boards that can, and how its last jobs went."""
+    """How quickly boards of a type work: those that can, and how their last jobs went."""
 
     slots: int
     finished: int  # how many jobs the medians are taken from

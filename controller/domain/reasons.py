@@ -187,8 +187,8 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
         "Wait for its turn; `/boards` shows what is on each board, and what keeps one from being used.",
     ),
     Skip.GITHUB_BUDGET_LOW: Explanation(
-        "GitHub's hourly limit of requests for this account is nearly used up.",
-        "Nothing to do: it goes on at the time shown.",
+        "GitHub cannot be asked for another runner of this account right now.",
+        "Nothing to do: from the time shown on runners are asked for again, each job in its turn.",
     ),
     Skip.CLUSTER_UNKNOWN: Explanation(
         "The state of the cluster cannot be read right now, so nothing is started.",

@@ -180,8 +180,11 @@ class Boards(Protocol):
 class Breakers(Protocol):
     """What the breaker reads and writes."""
 
-    async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, and those that live and work, newest first."""
+    async def endings(self, since: datetime, images: Mapping[str, str]) -> list[Ending]:
+        """Of the workers that ended since then, or live and work, those that say how boards and pools do.
+
+        Newest first; `images` are those that the pools have now.
+        """
         ...
 
     async def keep(self, holds: Sequence[Hold], epoch: int, now: datetime) -> None:

@@ -1,12 +1,14 @@
 """With `boards.advertise`: keeps a slot on every board, beside the loop; and takes all of them off on request."""
 
+from collections.abc import Awaitable
+
 import structlog
 
 from controller.decide.advertise import Slots, advertise_slots, offered_by
 from controller.domain.sightings import Unknown
 from controller.errors import ClusterUnavailable
 from controller.ports import Cluster
-from controller.reconcile.beside import Beside
+from controller.reconcile.beside import Beside, all_of
 from controller.settings import File
 
 log = structlog.get_logger()
@@ -33,21 +35,24 @@ class Advertise:
 
     async def _write(self, slots: Slots) -> bool:
         """The watch tells the loop when a node has changed, so nobody is woken here."""
-        for name in slots.offer:
-            await self._cluster.offer_slot(name)
-            log.info("board.advertised", node=name)
-        for name in slots.withdraw:
-            await self._cluster.withdraw_slot(name)
-            log.info("board.withdrawn", node=name)
+        offered = [_told(self._cluster.offer_slot(name), "board.advertised", name) for name in slots.offer]
+        withdrawn = [
+            _told(self._cluster.withdraw_slot(name), "board.withdrawn", name) for name in slots.withdraw
+        ]
+        await all_of([*offered, *withdrawn])
         return False
 
 
+async def _told(writing: Awaitable[None], event: str, node: str) -> None:
+    await writing
+    log.info(event, node=node)
+
+
 async def withdraw_slots(cluster: Cluster, instance: str) -> tuple[str, ...]:
-    """Take the slots off that this installation has offered; the nodes' names."""
+    """Take the slots off that this installation has offered; the nodes' names. One that refuses keeps no other one."""
     nodes = cluster.nodes()
     if isinstance(nodes, Unknown):
         raise ClusterUnavailable(f"the nodes cannot be read: {nodes.why}")
     names = offered_by(nodes, instance)
-    for name in names:
-        await cluster.withdraw_slot(name)
+    await all_of([cluster.withdraw_slot(name) for name in names])
     return names

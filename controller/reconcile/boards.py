@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from controller.decide.boards import describe_boards
+from controller.decide.capacity import SlotMap
 from controller.decide.pace import is_time
 from controller.domain.boards import Board
 from controller.domain.constants import HEARTBEAT_EVERY
@@ -17,13 +18,13 @@ class BoardWatch:
         self,
         cluster: Cluster,
         boards: Boards,
-        held: Callable[[], frozenset[str]],
+        matched: Callable[[], SlotMap | Unknown],
         clock: Clock,
         board_label: str,
     ) -> None:
         self._cluster = cluster
         self._boards = boards
-        self._held = held
+        self._matched = matched
         self._clock = clock
         self._label = board_label
         self._written: dict[str, Board] | None = None
@@ -31,10 +32,10 @@ class BoardWatch:
 
     async def run(self, epoch: int) -> None:
         """Write the boards that changed; all of them at every heartbeat. An unknown view writes nothing."""
-        pods, nodes, now = self._cluster.pods(), self._cluster.nodes(), self._clock.now()
-        if isinstance(pods, Unknown) or isinstance(nodes, Unknown):
+        pods, slots, now = self._cluster.pods(), self._matched(), self._clock.now()
+        if isinstance(pods, Unknown) or isinstance(slots, Unknown):
             return
-        seen = {board.node: board for board in describe_boards(nodes, pods, self._held(), self._label)}
+        seen = {board.node: board for board in describe_boards(slots, pods, self._label)}
         known = self._written if self._written is not None else dict.fromkeys(await self._boards.known())
         beat = is_time(self._beat_at, HEARTBEAT_EVERY, now)
         changed = [board for node, board in seen.items() if beat or known.get(node) != board]

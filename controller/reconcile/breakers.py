@@ -36,4 +36,5 @@ class BreakerWatch:
     async def judge(self) -> Breakers:
         """What follows from how workers ended."""
         now = self._clock.now()
-        return judge_breakers(await self._rows.endings(now - BREAKER_MEMORY), self._images, now)
+        endings = await self._rows.endings(now - BREAKER_MEMORY, self._images)
+        return judge_breakers(endings, self._images, now)

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 
 from controller.decide.breaker import Breakers
@@ -10,10 +10,12 @@ from controller.decide.capacity import Claim, SlotMap, Toleration, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Step, match_demand
 from controller.decide.probes import Probes, place_probes
 from controller.decide.warm import WarmStep
+from controller.domain.budgets import Scarce
+from controller.domain.constants import JIT_PER_MINUTE
 from controller.domain.jobs import Entity
 from controller.domain.pools import Pool
 from controller.domain.schedules import Floor
-from controller.domain.sightings import NodeView, Unknown
+from controller.domain.sightings import Unknown
 from controller.domain.supply import Supply
 from controller.domain.views import Spares
 from controller.domain.workers import Worker
@@ -23,7 +25,8 @@ from controller.reconcile.gauges import Gauges
 from controller.reconcile.provision import Provisioner
 from controller.settings import File
 
-NO_PROBES = Probes(NodeView({}, 0), frozenset(), frozenset())
+NO_PROBES = Probes({}, frozenset(), frozenset())
+NOT_MATCHED = Unknown("no jobs have been matched yet")
 
 
 class DemandMatch:
@@ -53,17 +56,19 @@ class DemandMatch:
         self._gauges = gauges
         self._breakers = breakers
         self._forks = forks  # None: pull requests from forks may run
-        self.held: frozenset[str] = frozenset()  # the boards that were held at the last match
+        self.slots: SlotMap | Unknown = (
+            NOT_MATCHED  # as the last match left them: the decision that pages show
+        )
         self.spares = Spares()
 
     async def run(self, epoch: int) -> Plan:
         """Match once: reasons are stored, steps are begun."""
-        plan, probes, self.held = await self._match()
+        plan, probes, held = await self._match()
         self.spares = Spares(plan.kept, plan.ending)
         now = self._clock.now()
         await self._jobs.store_skips(_changed(plan), epoch, now)
         made: list[Step | WarmStep] = [*plan.steps, *plan.warm]
-        for away, steps in _by_what_they_avoid(made, self.held | probes.closed, probes.tried).items():
+        for away, steps in _by_what_they_avoid(made, held | probes.closed, probes.tried).items():
             await self._provisioner.start(steps, epoch, away)
         return plan
 
@@ -96,8 +101,12 @@ class DemandMatch:
             fair=self._file.scheduling == "fair",
             floors=floors,
         )
-        self._gauges.show(seen, situation.slots, now)
-        return match_demand(situation), probes, held
+        plan = match_demand(situation)
+        if not isinstance(slots, Unknown):
+            slots = slots.promise([*(step.node for step in plan.steps), *(step.node for step in plan.warm)])
+        self.slots = slots
+        self._gauges.show(seen, slots, now)
+        return plan, probes, held
 
     def _funds(self, seen: Supply, now: datetime) -> dict[int, Funds]:
         """What every installation may still ask; calls that reserved workers are about to make are spent already."""
@@ -131,7 +140,8 @@ class DemandMatch:
         ]
         every = {pool.name: claim_of(pool) for pool in self._catalogue.pools}
         probes = place_probes(nodes, pods, workers, probing, every)
-        return probes, free_slots(probes.nodes, pods, claims, held | probes.closed, list(every.values()))
+        closed = held | probes.closed
+        return probes, free_slots(nodes, pods, claims, closed, list(every.values()), probes.offers)
 
 
 def _by_what_they_avoid(
@@ -151,10 +161,19 @@ def claim_of(pool: Pool) -> Claim:
 
 def funds_of(budget: Budget, now: datetime, coming: int) -> Funds:
     """Provisioning is the last class to stop: only a refusal, or the end of the budget, ends it."""
+    used_up = budget.limit > 0 and budget.remaining <= 0
     if budget.blocked_until is not None and budget.blocked_until > now:
-        return Funds(0, budget.blocked_until)
-    left = min(budget.jit_allowance, budget.remaining) if budget.limit else budget.jit_allowance
-    return Funds(max(0, left - coming), budget.resets_at if budget.limit and budget.remaining <= 0 else None)
+        return Funds(0, budget.blocked_until, Scarce.HOURLY if used_up else Scarce.SECONDARY)
+    if budget.limit and budget.remaining < budget.jit_allowance:
+        return Funds(max(0, budget.remaining - coming), budget.resets_at, Scarce.HOURLY)
+    left = budget.jit_allowance - coming
+    return Funds(max(0, left), _paced_until(now, max(1, 1 - left)), Scarce.PACE)
+
+
+def _paced_until(now: datetime, calls: int) -> datetime:
+    """When the pace allows so many calls more, on the full minute: a stored reason should not change every second."""
+    at = now + calls * timedelta(minutes=1) / JIT_PER_MINUTE
+    return at.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
 def _changed(plan: Plan) -> list[tuple[int, str | None, dict[str, object], str | None]]:

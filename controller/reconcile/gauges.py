@@ -44,7 +44,7 @@ class Gauges:
             return
         for pool in self._catalogue.pools:
             tolerations = [Toleration.of(raw) for raw in pool.tolerations]
-            states = slots.boards(pool.selector, tolerations).states
+            states = slots.slots(pool.selector, tolerations)
             for state in BoardState:
                 self._metrics.board_slots.labels(pool.name, state.value).set(states.get(state, 0))
 

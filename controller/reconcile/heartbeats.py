@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from controller.decide.capacity import free_slots
+from controller.decide.capacity import SlotMap
 from controller.decide.heartbeats import find_beats, snapshot_pools
 from controller.decide.pace import is_time
 from controller.domain.constants import HEARTBEAT_EVERY
@@ -19,13 +19,13 @@ class HeartbeatWatch:
         self,
         rows: Heartbeats,
         cluster: Cluster,
-        held: Callable[[], frozenset[str]],
+        matched: Callable[[], SlotMap | Unknown],
         clock: Clock,
         catalogue: Catalogue,
     ) -> None:
         self._rows = rows
         self._cluster = cluster
-        self._held = held
+        self._matched = matched
         self._clock = clock
         self._catalogue = catalogue
         self._beat_at: datetime | None = None
@@ -35,10 +35,9 @@ class HeartbeatWatch:
         now = self._clock.now()
         if not is_time(self._beat_at, HEARTBEAT_EVERY, now):
             return
-        pods, nodes = self._cluster.pods(), self._cluster.nodes()
-        if isinstance(pods, Unknown) or isinstance(nodes, Unknown):
+        pods, slots = self._cluster.pods(), self._matched()
+        if isinstance(pods, Unknown) or isinstance(slots, Unknown):
             return
         beats = tuple(find_beats(await self._rows.workers(), pods))
-        slots = free_slots(nodes, pods, (), self._held())
         await self._rows.beat(beats, tuple(snapshot_pools(slots, self._catalogue)), epoch, now)
         self._beat_at = now

@@ -38,7 +38,10 @@ class Metrics:
         )
         self.skips = self._gauge("skips", "Pending jobs that get no worker now, by reason.", "reason")
         self.board_slots = self._gauge(
-            "board_slots", "Boards, each of one slot, by pool and state.", "pool", "state"
+            "board_slots",
+            "Slots of boards by pool and state; a board without any counts as one.",
+            "pool",
+            "state",
         )
         self.holds = self._gauge("holds", "Pools, entities and boards that are held, by kind.", "kind")
 

@@ -9,7 +9,17 @@ from controller.domain.pages import BoardRow, BoardTally, HoldRow, WaitingGroup
 from controller.settings import Pool
 from controller.web.shown import Shown, show_board
 
-STATES = ("busy", "free", "held", "cordoned", "tainted", "not_ready", "unreachable", "no_resource")
+STATES = (
+    "busy",
+    "promised",
+    "free",
+    "held",
+    "cordoned",
+    "tainted",
+    "not_ready",
+    "unreachable",
+    "no_resource",
+)
 
 
 def show_boards(

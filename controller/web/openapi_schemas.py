@@ -120,7 +120,8 @@ def schemas() -> Json:
         "Overview": _overview(),
         "Queue": _object(jobs=array_of("Job"), holds=array_of("Hold")),
         "Turn": _object(
-            position=NUMBER,
+            position=MAYBE_NUMBER,
+            note=_said(MAYBE, "Why there is neither a place nor an estimate."),
             estimate_seconds=MAYBE_NUMBER,
             boards=NUMBER,
             finished_jobs=NUMBER,
@@ -216,6 +217,7 @@ def _board() -> Json:
         pools=TEXTS,
         state=TEXT,
         slots=NUMBER,
+        slots_free=NUMBER,
         worker=MAYBE,
         worker_status={"enum": [*STATUS_WORDS, None]},
         entity_name=MAYBE,
@@ -253,7 +255,9 @@ def _usage() -> Json:
         oldest_at=MAYBE_WHEN,
         oldest_wait_seconds=MAYBE_NUMBER,
         boards=NUMBER,
-        boards_free=NUMBER,
+        boards_free=_said(NUMBER, "Boards on which nothing runs or is about to."),
+        slots=_said(NUMBER, "What these boards offer together; a board may offer several."),
+        slots_free=NUMBER,
     )
 
 

@@ -1,6 +1,5 @@
 """The pages, each as a view that is shown as HTML or as its JSON twin. They only read."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -11,7 +10,7 @@ from controller.decide.turns import estimate, position, queues
 from controller.domain.charts import Span
 from controller.domain.explain import belongs_to_private, explain
 from controller.domain.jobs import Entity, Job, JobStatus
-from controller.domain.pages import TEXT_REACH, Overview, Slice, Window
+from controller.domain.pages import TEXT_REACH, BoardTally, Overview, Slice, Window
 from controller.domain.workers import WorkerStatus
 from controller.web.alarms import find_alarm
 from controller.web.charts import Chart, ChartShelf, draw_charts, strip
@@ -21,7 +20,6 @@ from controller.web.fleet import (
     queue_by_pool,
     queue_by_reason,
     show_boards,
-    states_by_type,
     without_boards,
 )
 from controller.web.query import (
@@ -57,6 +55,7 @@ NEVER_SEEN = (
     "No job of this id was ever delivered here. Check the number, and whether the GitHub App is installed for "
     "the repository; what GitHub keeps back for an approval arrives later."
 )
+FAIR = "Owners take turns (scheduling: fair), so nobody can tell its place, nor when it starts."
 OVERVIEW_BOARDS = 500
 SUMMED = ("demand", "supply", "jobs_pending", "jobs_running")
 
@@ -93,7 +92,7 @@ class Pages:
         context = {
             **data,
             "groups": grouped(boards, seen.tallies, queue_by_pool(seen.queue, now)),
-            "usable": in_states(seen.tallies, "free", "busy"),
+            "usable": in_states(seen.tallies, "free", "busy", "promised"),
             "busy": in_states(seen.tallies, "busy"),
             "failures_rise": seen.counts.failures_rise,
             "today": now.date().isoformat(),
@@ -115,9 +114,9 @@ class Pages:
         part = read_slice(request.query_params)
         listing = await self._deps.store.usage(read_window(request.query_params, now), part)
         rows = [show_usage(row, now, self._cap(row.entity), sees_private=sees) for row in listing.rows]
-        counts = states_by_type(await self._deps.store.board_tallies(Window()))
+        tallies = await self._deps.store.board_tallies(Window())
         for row in rows:
-            row |= self._boards_of(row["pools"], counts)
+            row |= self._boards_of(row["pools"], tallies)
         links = page_links(request.url, part, more=listing.more)
         sums = {name: sum(row[name] for row in rows) for name in SUMMED}
         sums["deficit"] = sum(
@@ -217,17 +216,23 @@ class Pages:
         return View("job.html", f"Job {job_id}", data, context)
 
     async def _turn(self, job: Job) -> Shown | None:
-        """The place in the queue, and with enough finished jobs of the pool an estimate."""
+        """The place in the queue for the boards, and with enough finished jobs an estimate.
+
+        Where owners take turns nobody has a place: whoever comes later may be served earlier.
+        """
         pool = self._deps.settings.catalogue.named(job.pool)
         if pool is None or not queues(job):
             return None
-        turn = await self._deps.store.turn(job, pool.board)
+        sharing = [one.name for one in self._deps.settings.pools if one.board == pool.board]
+        turn = await self._deps.store.turn(job, pool.board, sharing)
+        fair = self._deps.settings.scheduling == "fair"
         entities = self._deps.settings.entities
         place = position(job, turn.queue, lambda entity: entities.limits(entity.name, entity.id).priority)
-        wait = estimate(place, turn.pace)
+        wait = None if fair else estimate(place, turn.pace)
         board_time = turn.pace.board_time
         return {
-            "position": place,
+            "position": None if fair else place,
+            "note": FAIR if fair else None,
             "estimate_seconds": round(wait.total_seconds()) if wait is not None else None,
             "boards": turn.pace.slots,
             "finished_jobs": turn.pace.finished,
@@ -276,11 +281,16 @@ class Pages:
     def _cap(self, entity: Entity) -> int | None:
         return self._deps.settings.entities.limits(entity.name, entity.id).max_workers
 
-    def _boards_of(self, pools: Iterable[str], counts: Mapping[str | None, Counter[str]]) -> Shown:
-        """How many boards serve these pools, and how many of them are free."""
+    def _boards_of(self, pools: Iterable[str], tallies: Iterable[BoardTally]) -> Shown:
+        """How many boards serve these pools, how many of them are free, and their slots."""
         types = {pool.board for pool in self._deps.settings.pools if pool.name in pools}
-        found = sum((counts.get(board, Counter()) for board in types), Counter())
-        return {"boards": found.total(), "boards_free": found["free"]}
+        found = [one for one in tallies if one.board in types]
+        return {
+            "boards": sum(one.boards for one in found),
+            "boards_free": in_states(found, "free"),
+            "slots": sum(one.slots for one in found),
+            "slots_free": sum(one.free for one in found),
+        }
 
     def _pools(self) -> list[Mapping[str, Any]]:
         return [

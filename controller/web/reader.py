@@ -1,6 +1,6 @@
 """What the pages need: the reads (a gateway does them), the clock, the loop's state, the settings, the metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -86,8 +86,8 @@ class PageReader(Protocol):
         """How many boards there are of each type and state; the window is that of their last change."""
         ...
 
-    async def turn(self, job: Job, board: str) -> Turn:
-        """What says when a waiting job's turn comes; `board` is its pool's type."""
+    async def turn(self, job: Job, board: str, pools: Sequence[str]) -> Turn:
+        """What says when a waiting job's turn comes; `board` is its pool's type, and `pools` all that use it."""
         ...
 
 

@@ -199,6 +199,7 @@ def show_board(
         "pools": list(pools),
         "state": row.state,
         "slots": row.slots,
+        "slots_free": row.free,
         "worker": row.worker,
         "worker_status": row.worker_status.value if row.worker_status else None,
         "entity_name": row.entity_name,

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from controller.domain.budgets import Scarce
+from controller.domain.constants import JIT_PER_MINUTE
 from controller.domain.reasons import EXPLANATIONS, Reason, Skip
 
 Detail = Mapping[str, Any]
@@ -23,6 +25,11 @@ HOLDS = {
     "breaker": "held after failures",
     "quiet_hours": "in quiet hours",
     "trial": "being tried",
+}
+SCARCE = {
+    Scarce.HOURLY.value: "The requests that GitHub allows per hour are used up.",
+    Scarce.SECONDARY.value: "GitHub has asked for a pause.",
+    Scarce.PACE.value: f"Switchboard asks for no more than {JIT_PER_MINUTE} a minute, and those are taken.",
 }
 
 
@@ -109,6 +116,10 @@ def _fork(detail: Detail) -> str:
     return f"{why[:1].upper()}{why[1:]}." if why else ""
 
 
+def _scarce(detail: Detail) -> str:
+    return SCARCE.get(str(detail.get("why")), "")
+
+
 def _unknown(detail: Detail) -> str:
     return f"It said: {detail['why']}" if detail.get("why") else ""
 
@@ -124,5 +135,6 @@ WORDS: Mapping[str, Callable[[Detail], str]] = {
     Skip.NOT_PICKED_UP: _idle,
     Skip.RUNNER_ON_ITS_WAY: _coming,
     Skip.NO_POOL: _nearest,
+    Skip.GITHUB_BUDGET_LOW: _scarce,
     Skip.CLUSTER_UNKNOWN: _unknown,
 }

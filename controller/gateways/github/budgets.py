@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from controller.domain.constants import JIT_PER_MINUTE
 from controller.errors import RateLimited
 from controller.gateways.github.answers import Answer
 from controller.gateways.github.limits import CORE, Limited, Quota, find_limit, read_quota
 from controller.ports import Budget
 
-JIT_PER_MINUTE = 150  # a write costs 5 of the 900 points a minute, so 180 would be the end
 JIT_INTERVAL = timedelta(minutes=1) / JIT_PER_MINUTE
 
 

@@ -15,10 +15,11 @@ class BoardStore:
         self._database = database
 
     WRITE = """
-    INSERT INTO boards (node, board, state, slots, worker, heartbeat_at, updated_at)
-    VALUES (%(node)s, %(board)s, %(state)s, %(slots)s, %(worker)s, %(now)s, %(now)s)
+    INSERT INTO boards (node, board, state, slots, free, worker, heartbeat_at, updated_at)
+    VALUES (%(node)s, %(board)s, %(state)s, %(slots)s, %(free)s, %(worker)s, %(now)s, %(now)s)
     ON CONFLICT (node) DO UPDATE SET board = EXCLUDED.board, state = EXCLUDED.state, slots = EXCLUDED.slots,
-        worker = EXCLUDED.worker, heartbeat_at = EXCLUDED.heartbeat_at, updated_at = EXCLUDED.updated_at
+        free = EXCLUDED.free, worker = EXCLUDED.worker, heartbeat_at = EXCLUDED.heartbeat_at,
+        updated_at = EXCLUDED.updated_at
     """
     FORGET = "DELETE FROM boards WHERE node = ANY(%(gone)s)"
     KNOWN = "SELECT node FROM boards"

@@ -1,16 +1,22 @@
 """How workers ended lately, and the breaker's rows in `holds`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from controller.domain.endings import Ending
 from controller.domain.holds import Hold
-from controller.domain.reasons import Reason
+from controller.domain.reasons import EXPLANATIONS, Reason
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.events import note_event
 
-AT_MOST = 2_000  # endings
+NEWEST = (
+    100  # failures of one board, or of one pool with one image; past that a run of them is held no longer
+)
+LOOKED_BACK = 2_000  # of a pool's completed workers, for one of the image that it has now
+LOOKED_BACK_ON_BOARD = 10
+SUSPECT = [reason.value for reason in Reason if EXPLANATIONS[reason].trips_breaker]
+REFUSED = [reason.value for reason in Reason if EXPLANATIONS[reason].names_image]
 
 
 class BreakerStore:
@@ -20,26 +26,67 @@ class BreakerStore:
         self._database = database
 
     # Whoever was online or has a job has shown that image and board work: nobody waits for it to end. Failures
-    # count unless they are a spare's or were forgiven by hand.
+    # count unless they are a spare's or were forgiven by hand; who resumes one pool says that its image is mended.
+    # A success ends a run of failures, so of those only the newest of each pool is read, and the newest of each
+    # board that has failures: neither a large fleet nor a busy pool makes what happened elsewhere forgotten.
+    # BETWEEN and not `=`, so that the order is that of the index by pool: for a pool with little to do the planner
+    # would read what all pools have completed.
     ENDINGS = """
-    SELECT w.name, w.pool, w.image, w.node, w.completed_at AS at, w.failure_reason,
-        (w.online_at IS NOT NULL OR EXISTS (SELECT 1 FROM jobs j WHERE j.runner_name = w.name)) AS proven
-    FROM workers w
-    WHERE w.status IN ('completed', 'failed') AND w.completed_at > %(since)s
-        AND (w.status = 'completed' OR w.online_at IS NOT NULL OR (w.warm_for IS NULL
-            AND NOT EXISTS (SELECT 1 FROM pardons p WHERE p.at >= w.completed_at
-                AND (p.scope, p.target) IN (('pool', w.pool), ('board', w.node)))))
+    WITH asked AS (
+        SELECT * FROM unnest(%(pools)s::text[], %(images)s::text[]) AS a (pool, image)
+    ), failed AS (
+        SELECT w.name, w.pool, w.image, w.node, w.completed_at AS at, w.failure_reason,
+            w.online_at IS NOT NULL OR b.has_job IS NOT NULL AS proven, COALESCE(w.image = a.image, true) AS current,
+            row_number() OVER (PARTITION BY w.pool, w.image ORDER BY w.completed_at DESC) AS of_pool,
+            row_number() OVER (PARTITION BY w.node, COALESCE(w.image = a.image, true)
+                ORDER BY w.completed_at DESC) AS of_board
+        FROM workers w LEFT JOIN asked a ON a.pool = w.pool LEFT JOIN LATERAL (
+            SELECT true AS has_job FROM jobs j
+            WHERE j.runner_name = w.name AND w.online_at IS NULL AND w.pod_at IS NOT NULL LIMIT 1) b ON true
+        WHERE w.status = 'failed' AND w.completed_at > %(since)s
+            AND (w.online_at IS NOT NULL OR b.has_job OR w.failure_reason = ANY(%(suspect)s))
+            AND (w.online_at IS NOT NULL OR w.warm_for IS NULL AND NOT EXISTS (
+                SELECT FROM pardons p WHERE p.at >= w.completed_at
+                    AND ((p.scope, p.target) IN (('pool', w.pool), ('board', w.node))
+                        OR p.scope = 'pool' AND w.failure_reason = ANY(%(refused)s)
+                            AND p.target IN (SELECT pool FROM asked WHERE image = w.image))))
+    )
+    SELECT name, pool, image, node, at, failure_reason, proven FROM failed
+    WHERE of_pool <= %(newest)s OR of_board <= %(newest)s
+    UNION ALL
+    SELECT done.name, a.pool, a.image, done.node, done.at, NULL, true
+    FROM asked a CROSS JOIN LATERAL (
+        SELECT name, node, at FROM (
+            SELECT w.name, w.pool, w.image, w.node, w.completed_at AS at FROM workers w
+            WHERE w.status = 'completed' AND w.pool BETWEEN a.pool AND a.pool AND w.completed_at > %(since)s
+            ORDER BY w.pool, w.completed_at DESC LIMIT %(looked_back)s) newest
+        WHERE image = a.image ORDER BY newest.pool, at DESC LIMIT 1) done
+    UNION ALL
+    SELECT done.name, done.pool, done.image, f.node, done.completed_at, NULL, true
+    FROM (SELECT DISTINCT node FROM failed WHERE node IS NOT NULL AND current AND NOT proven) f
+    CROSS JOIN LATERAL (
+        SELECT newest.* FROM (
+            SELECT w.name, w.pool, w.image, w.completed_at FROM workers w
+            WHERE w.node = f.node AND w.status = 'completed' AND w.pod_ended_at > %(since)s
+            ORDER BY w.pod_ended_at DESC LIMIT %(of_board)s) newest LEFT JOIN asked a ON a.pool = newest.pool
+        WHERE COALESCE(newest.image = a.image, true) ORDER BY newest.completed_at DESC LIMIT 1) done
     UNION ALL
     SELECT w.name, w.pool, w.image, w.node, COALESCE(w.online_at, b.started_at), NULL, true
     FROM workers w LEFT JOIN LATERAL (
         SELECT j.started_at FROM jobs j WHERE j.runner_name = w.name ORDER BY j.started_at LIMIT 1) b ON true
     WHERE w.status IN ('pending', 'running') AND COALESCE(w.online_at, b.started_at) IS NOT NULL
-    ORDER BY at DESC LIMIT %(limit)s
+    ORDER BY at DESC
     """
 
-    async def endings(self, since: datetime) -> list[Ending]:
-        """The workers that ended since then, and those that live and work, newest first."""
-        rows = await self._database.fetch(self.ENDINGS, {"since": since, "limit": AT_MOST})
+    async def endings(self, since: datetime, images: Mapping[str, str]) -> list[Ending]:
+        """Of the workers that ended since then, or live and work, those that say how boards and pools do.
+
+        Newest first; `images` are those that the pools have now.
+        """
+        values = {"since": since, "pools": list(images), "images": list(images.values())}
+        limits: dict[str, object] = {"suspect": SUSPECT, "refused": REFUSED, "newest": NEWEST}
+        limits |= {"looked_back": LOOKED_BACK, "of_board": LOOKED_BACK_ON_BOARD}
+        rows = await self._database.fetch(self.ENDINGS, values | limits)
         return [_ending(row) for row in rows]
 
     KNOWN = "SELECT scope, target, until FROM holds WHERE why = 'breaker'"

@@ -1,5 +1,9 @@
-"""What the page of a waiting job reads besides the job: its queue, and how quickly its pool works."""
+"""What the page of a waiting job reads besides the job: its queue, and how quickly its boards work.
 
+The queue is that of a board type: pools that share boards wait for the same ones.
+"""
+
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,31 +19,33 @@ QUEUE = """
 SELECT entity_id, entity_type, min(entity_name) AS entity_name, count(*) AS waiting,
     count(*) FILTER (WHERE (created_at, job_id) < (%(created_at)s, %(job_id)s)) AS earlier
 FROM jobs
-WHERE status = 'pending' AND pool = %(pool)s AND mark IS NULL AND confirmed
+WHERE status = 'pending' AND pool = ANY(%(pools)s) AND mark IS NULL AND confirmed
   AND (skip_reason IS NULL OR skip_reason IN ('no_free_slots', 'github_budget_low', 'cluster_unknown'))
 GROUP BY entity_id, entity_type
 """
 SLOTS = """
-SELECT COALESCE(sum(slots), 0) AS slots FROM boards WHERE board = %(board)s AND state IN ('free', 'busy')
+SELECT COALESCE(sum(slots), 0) AS slots FROM boards WHERE board = %(board)s AND state IN ('free', 'busy', 'promised')
 """
 PACE = """
 SELECT count(*) AS finished,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM w.pod_ended_at - w.created_at)) AS board_time,
     percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM j.started_at - w.created_at)) AS start_time
 FROM (
-    SELECT name, created_at, pod_ended_at FROM workers WHERE pool = %(pool)s AND status = 'completed'
-    ORDER BY completed_at DESC LIMIT %(limit)s
+    SELECT done.* FROM unnest(%(pools)s::text[]) AS p (pool) CROSS JOIN LATERAL (
+        SELECT name, created_at, pod_ended_at, completed_at FROM workers
+        WHERE workers.pool = p.pool AND status = 'completed' ORDER BY completed_at DESC LIMIT %(limit)s) done
+    ORDER BY done.completed_at DESC LIMIT %(limit)s
 ) w JOIN jobs j ON j.runner_name = w.name
 WHERE j.status = 'completed' AND j.started_at IS NOT NULL AND w.pod_ended_at IS NOT NULL
 """
 
 
-async def read_turn(connection: Connection, job: Job, board: str) -> Turn:
-    """The queue of the job's pool by owner, and the pool's pace."""
+async def read_turn(connection: Connection, job: Job, board: str, pools: Sequence[str]) -> Turn:
+    """The queue for boards of this type by owner, and their pace; `pools` are all that use them."""
     values: dict[str, Any] = {
         "created_at": job.created_at,
         "job_id": job.job_id,
-        "pool": job.pool,
+        "pools": list(pools),
         "board": board,
         "limit": LAST_WORKERS,
     }

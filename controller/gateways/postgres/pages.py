@@ -3,6 +3,7 @@
 It is given a small `Database` of its own, so that no number of open pages can starve the loop or the receiver.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -142,8 +143,10 @@ class PageStore:
         return Listing.cut([worker_row_of(row) for row in rows], part.per_page)
 
     BOARDS = """
-    SELECT b.node, b.board, b.state, b.slots, b.heartbeat_at, b.updated_at, b.worker,
-        w.status AS worker_status, w.entity_name, j.job_id, j.name AS job_name, j.started_at AS job_started_at,
+    SELECT b.node, b.board, b.state, b.slots,
+        COALESCE(b.free, CASE WHEN b.state = 'free' THEN b.slots ELSE 0 END) AS free,
+        b.heartbeat_at, b.updated_at, b.worker, w.status AS worker_status, w.entity_name,
+        j.job_id, j.name AS job_name, j.started_at AS job_started_at,
         j.repo, COALESCE(j.private, false) AS private
     FROM boards b LEFT JOIN workers w ON w.name = b.worker
     LEFT JOIN LATERAL (
@@ -316,7 +319,9 @@ class PageStore:
             return await read_board_days(connection, slots, now)
 
     TALLIES = """
-    SELECT board, state, count(*) AS boards FROM boards WHERE updated_at >= %(start)s AND updated_at < %(end)s
+    SELECT board, state, count(*) AS boards, sum(slots) AS slots,
+        sum(COALESCE(free, CASE WHEN state = 'free' THEN slots ELSE 0 END)) AS free
+    FROM boards WHERE updated_at >= %(start)s AND updated_at < %(end)s
     GROUP BY board, state ORDER BY board, state
     """
 
@@ -329,10 +334,10 @@ class PageStore:
         values = {"start": window.start, "end": window.end}
         return tuple(BoardTally(**row) for row in await self._rows(connection, self.TALLIES, values))
 
-    async def turn(self, job: Job, board: str) -> Turn:
-        """What says when a waiting job's turn comes; `board` is its pool's type."""
+    async def turn(self, job: Job, board: str, pools: Sequence[str]) -> Turn:
+        """What says when a waiting job's turn comes; `board` is its pool's type, and `pools` all that use it."""
         async with reading(self._database) as connection:
-            return await read_turn(connection, job, board)
+            return await read_turn(connection, job, board, pools)
 
     KNOWN = """
     SELECT EXISTS (SELECT FROM jobs WHERE job_id = %(number)s)

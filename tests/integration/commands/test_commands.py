@@ -1,7 +1,9 @@
 """Every command from the outside: what it prints, and how it ends."""
 
+import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -108,6 +110,24 @@ async def test_plan_says_what_would_be_done_and_does_nothing(database_url: str, 
             assert await workers.fetchall() == []
             unexplained = await connection.execute("SELECT 1 FROM jobs WHERE skip_reason IS NULL")
             assert len(await unexplained.fetchall()) == 2
+
+
+@pytest.mark.parametrize("away", [{"status": 403}, {"drop": "before"}], ids=["refused", "away"])
+async def test_a_command_that_cannot_see_the_cluster_says_what_is_unknown_and_why(
+    database_url: str, tmp_path: Path, away: dict[str, Any]
+) -> None:
+    async with a_ground(database_url, tmp_path, boards=1) as ground:
+        ground.cluster.faults.add(operation="(list|watch) .*", times=None, **away)
+        withdrawn, planned = await asyncio.gather(
+            run("boards", "--withdraw", environment=ground.environment, within=90),
+            run("plan", environment=ground.environment, within=90),
+        )
+    for done, unknown in ((withdrawn, ("nodes",)), (planned, ("nodes", "pods"))):
+        assert done.code == 1
+        (said,) = [line for line in done.err.splitlines() if line.startswith("switchboard: ")]
+        assert said.startswith("switchboard: ClusterUnavailable: ")
+        assert all(f"{kind} cannot be watched" in said for kind in unknown), said
+        assert "Traceback" not in done.err + done.out
 
 
 async def test_a_job_goes_from_webhook_to_completed_through_the_command_alone(

@@ -79,10 +79,10 @@ def other_statements() -> Iterator[Asked]:
     yield "events of a job", PageStore.JOB_EVENTS, {"job_id": JOBS - 7, "limit": 200}
     yield "events of a worker", PageStore.WORKER_EVENTS, {"name": f"w-{JOBS - 7}", "limit": 200}
     yield "last page of workers", PageStore.WORKERS, {**part, **every, "offset": 99_900}
-    turn = {"created_at": LAST, "job_id": JOBS + 70, "pool": "p-7", "board": "b-7", "limit": 100}
-    yield "queue of a pool", page_turns.QUEUE, turn
-    yield "slots of a pool", page_turns.SLOTS, turn
-    yield "pace of a pool", page_turns.PACE, turn
+    turn = {"created_at": LAST, "job_id": JOBS + 70, "pools": ["p-7", "p-8"], "board": "b-7", "limit": 100}
+    yield "queue of a board type", page_turns.QUEUE, turn
+    yield "slots of a board type", page_turns.SLOTS, turn
+    yield "pace of a board type", page_turns.PACE, turn
     yield "queue by reason", PageStore.QUEUE, {"judged_since": LAST}
     for span in Span:
         values = {"start": span.start(LAST), "now": LAST, "seconds": int(span.bucket.total_seconds())}

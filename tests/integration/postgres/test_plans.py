@@ -21,6 +21,14 @@ from controller.domain.jobs import JobStatus
 from controller.domain.pages import JobFilter, Slice
 from controller.gateways import postgres
 from controller.gateways.postgres import job_history, page_charts
+from controller.gateways.postgres.breakers import (
+    LOOKED_BACK,
+    LOOKED_BACK_ON_BOARD,
+    NEWEST,
+    REFUSED,
+    SUSPECT,
+    BreakerStore,
+)
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.job_history import section_values
 from controller.gateways.postgres.pages import PageStore
@@ -204,6 +212,46 @@ async def test_a_statement_that_does_scan_would_be_noticed(full: Database) -> No
     async with full.transaction() as connection:
         read = await read_by(connection, "SELECT 1 FROM jobs WHERE last_failure = %(reason)s")
     assert {table for how, table in read if "Seq Scan" in how} == {"jobs"}
+
+
+FAILURES = """
+INSERT INTO workers (name, entity_id, entity_name, entity_type, app_id, installation_id, labels, pool, image, node,
+    status, failure_reason, pod_at, pod_ended_at, created_at, completed_at, updated_at)
+SELECT 'bad-' || n, 1, 'org', 'Organization', '111', 1, '{x}', 'p', 'i', 'board-' || n %% 500,
+    CASE WHEN n < 1000 THEN 'failed' ELSE 'completed' END, CASE WHEN n < 1000 THEN 'pod_failed' END, t, t, t, t, t
+FROM generate_series(1, 60000) n, LATERAL (SELECT %(last)s - n * interval '0.3 s' AS t) at
+"""
+
+
+@pytest.mark.parametrize("image", ["i", "a new one"])
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_breaker_reads_no_more_of_a_large_fleet_than_it_judges_by(
+    full: Database, image: str
+) -> None:
+    """500 boards with 120 jobs each in the last hours, and two failures on each."""
+    connection = await full.connect()
+    async with connection, connection.transaction(force_rollback=True):
+        await connection.execute(FAILURES, {"last": LAST})
+        await connection.execute("ANALYZE workers")
+        values = {"since": LAST - timedelta(hours=6), "pools": ["p", "q"], "images": [image, "i"]}
+        values |= {"suspect": SUSPECT, "refused": REFUSED, "newest": NEWEST}
+        values |= {"looked_back": LOOKED_BACK, "of_board": LOOKED_BACK_ON_BOARD}
+        query = f"EXPLAIN (ANALYZE, FORMAT JSON) {BreakerStore.ENDINGS}".encode()
+        row = await (await connection.execute(query, values, prepare=False)).fetchone()
+    assert row is not None
+    assert (
+        sum(rows_read(row["QUERY PLAN"][0]["Plan"]))
+        < 999 + 500 * (2 + LOOKED_BACK_ON_BOARD) + LOOKED_BACK + 300
+    )
+
+
+def rows_read(plan: dict[str, Any]) -> Iterator[int]:
+    """How many rows of large tables a plan looked at, those that it passed over included."""
+    if plan.get("Relation Name") in LARGE:
+        seen = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)
+        yield int(seen * plan["Actual Loops"])
+    for child in plan.get("Plans", ()):
+        yield from rows_read(child)
 
 
 def test_the_statements_are_found() -> None:

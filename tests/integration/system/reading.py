@@ -63,6 +63,7 @@ async def _told_everywhere(system: System, job_id: int, reason: Skip) -> None:
         explained = (await browser.get(f"/api/jobs/{job_id}/explain")).json()
         page = (await browser.get(f"/jobs/{job_id}")).text
     read = unescape(re.sub(r"<[^>]*>", "", page))
+    assert explained["figures"] in read
     said: list[str] = []
     assert await print_explanation(system.settings, str(job_id), said.append) == 0
     assert explained["reason"] == reason.value
@@ -71,6 +72,7 @@ async def _told_everywhere(system: System, job_id: int, reason: Skip) -> None:
     assert explained["next_step"].replace("`", "") in read
     assert f"({reason.value})" in "\n".join(said)
     assert explained["sentence"] in "\n".join(said)
+    assert explained["figures"] in "\n".join(said)
     assert explained["next_step"] in "\n".join(said)
 
 

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from controller.app import World, withdraw_boards
+from controller.errors import ClusterError
 from controller.gateways.kubernetes.parse import ADVERTISED
 from controller.simulators.cluster.objects import NODES
 from tests.systems import BOARD_LABEL, System, a_pool, a_system
@@ -59,6 +62,27 @@ async def test_a_refused_patch_is_tried_again(database_url: str, tmp_path: Path)
         await system.step()
         await system.step(15)
         assert offered(system) == {"bare": ("1", "1")}
+
+
+async def test_a_node_that_refuses_keeps_no_other_board_from_its_slot(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={}, advertise=True) as system:
+        for name in ("a-first", "b-second"):
+            system.cluster.add_board(name, {BOARD_LABEL: "rv1"}, slots=0)
+        rule = system.cluster.faults.add(
+            operation="patch nodes/status", path="a-first", status=403, times=None
+        )
+        await system.step()
+        assert offered(system) == {"a-first": (None, None), "b-second": ("1", "1")}
+        system.cluster.faults.remove(rule.name)
+        await system.step()
+        assert offered(system)["a-first"] == ("1", "1")
+        system.cluster.faults.add(operation="patch nodes/status", path="a-first", status=403, times=None)
+        with pytest.raises(ClusterError, match="a-first"):
+            await withdraw_boards(system.settings, World(system.clock, kubeconfig=tmp_path / "kubeconfig"))
+        await system.settle()
+        assert offered(system) == {"a-first": ("1", "1"), "b-second": (None, None)}
 
 
 async def test_without_the_setting_no_node_is_written(database_url: str, tmp_path: Path) -> None:

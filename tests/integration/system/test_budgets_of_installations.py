@@ -1,10 +1,11 @@
 """What an installation may still ask of GitHub: classes, pace, and that one does not pay for another."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from controller.simulators.cluster import Behaviour
-from tests.integration.system.reading import asked, jit_calls
+from tests.integration.system.reading import asked, jit_calls, waiting_job
 from tests.systems import a_pool, a_system
 
 LISTS, RUN_JOBS = "list-self-hosted-runners-in-group", "list-jobs-for-workflow-run"
@@ -79,7 +80,10 @@ async def test_jit_calls_are_paced_to_150_a_minute(database_url: str, tmp_path: 
         assert jit_calls(system) == 1 + 150
         # nobody failed for want of a call
         assert await system.statuses("workers") == {"completed": 1, "pending": 150}
-        rows = await system.rows("SELECT count(*) AS rows FROM jobs WHERE skip_reason = 'github_budget_low'")
-        assert rows == [{"rows": 15}]
+        rows = await system.rows("SELECT job_id FROM jobs WHERE skip_reason = 'github_budget_low'")
+        assert len(rows) == 15
+        row = await waiting_job(system, rows[0]["job_id"], "github_budget_low")
+        assert row["skip_detail"]["why"] == "pace"
+        assert datetime.fromisoformat(row["skip_detail"]["until"]) > system.clock.now()
         await system.step(6)
         assert jit_calls(system) == 1 + 165

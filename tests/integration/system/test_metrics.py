@@ -4,7 +4,7 @@ from pathlib import Path
 
 from controller.domain.holds import HoldWhy
 from controller.simulators.github import WebhookRule
-from tests.systems import System, a_pool, a_system
+from tests.systems import BOARD_LABEL, System, a_pool, a_system
 
 
 def value(system: System, name: str, **labels: str) -> float | None:
@@ -56,6 +56,38 @@ async def test_boards_are_shown_by_what_they_are_doing(database_url: str, tmp_pa
         shown = {state: value(system, "board_slots", pool="rv1", state=state) for state in ("free", "busy")}
         assert shown == {"free": 1, "busy": 1}
         assert value(system, "board_slots", pool="rv1", state="cordoned") == 1
+
+
+async def test_metric_snapshot_and_usage_count_the_slots_of_a_board_that_has_several(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 0}) as system:
+        system.cluster.add_board("big", {BOARD_LABEL: "rv1"}, slots=4)
+        system.queue("acme/widgets", "rv1", jobs=3, seconds=600)
+        await system.turn()
+        await system.step(60)
+        states = ("free", "promised", "busy")
+        shown = {state: value(system, "board_slots", pool="rv1", state=state) for state in states}
+        assert shown == {"free": 1, "promised": 0, "busy": 3}
+        (last,) = await system.rows("SELECT slots, free, busy FROM board_snapshots ORDER BY at DESC LIMIT 1")
+        assert last == {"slots": 4, "free": 1, "busy": 3}
+        (board,) = await system.rows("SELECT state, slots, free FROM boards")
+        assert board == {"state": "busy", "slots": 4, "free": 1}
+
+
+async def test_a_board_that_is_promised_is_no_free_one_anywhere(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
+        first, second = system.queue("acme/widgets", "rv1", jobs=2)
+        await system.settle()
+        await system.controller.loop.turn()  # the worker is not even reserved yet
+        (job,) = await system.rows("SELECT skip_detail FROM jobs WHERE job_id = %(second)s", second=second)
+        assert job["skip_detail"]["states"] == {"promised": 1}
+        assert await system.rows("SELECT state, free FROM boards") == [{"state": "promised", "free": 0}]
+        assert value(system, "board_slots", pool="rv1", state="promised") == 1
+        await system.turn()
+        await system.step()
+        assert await system.rows("SELECT state, free FROM boards") == [{"state": "busy", "free": 0}]
+        await system.until(system.finished([first, second]))
 
 
 async def test_boards_that_cannot_be_seen_have_no_number(database_url: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Every reason for which a pending job gets no worker, brought about and read back; and that it goes on after."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,8 @@ async def test_runner_on_its_way_then_entity_at_max_workers(database_url: str, t
         await system.turn()
         await system.turn()
         row = await waiting_job(system, first, "runner_on_its_way")
-        assert row["skip_detail"] == {"workers": 1, "stages": {"pod": 1}}
+        (worker,) = await system.rows("SELECT name FROM workers")
+        assert row["skip_detail"] == {"workers": 1, "stages": {"pod": 1}, "names": [worker["name"]]}
         row = await waiting_job(system, second, "entity_at_max_workers")
         assert row["skip_detail"] == {"max_workers": 1}
         await system.until(system.finished([first, second]))
@@ -235,7 +236,11 @@ async def test_github_budget_low_until_the_hour_is_over(database_url: str, tmp_p
         limits.bucket(("installation", installation)).resets_at = system.clock.now() + timedelta(minutes=10)
         (job_id,) = system.queue("acme/widgets", "rv1")
         await system.turn()
-        await waiting_job(system, job_id, "github_budget_low")
+        row = await waiting_job(system, job_id, "github_budget_low")
+        over = limits.bucket(("installation", installation)).resets_at
+        assert row["skip_detail"]["why"] == "hourly"
+        said = datetime.fromisoformat(row["skip_detail"]["until"])
+        assert said - timedelta(seconds=1) < over < said + timedelta(seconds=1)
         before = len(system.github.sim.requests)
         for _ in range(8):
             await system.step(60)

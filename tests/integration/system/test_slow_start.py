@@ -12,6 +12,9 @@ from starlette.applications import Starlette
 
 from controller.app import print_plan
 from controller.app.world import World
+from controller.domain.controls import Target
+from controller.domain.holds import HoldScope
+from controller.gateways.postgres.controls import ControlStore
 from controller.gateways.postgres.pages import PageStore
 from controller.web.admin import Admin
 from controller.web.reader import PageDeps
@@ -65,6 +68,33 @@ async def test_an_image_refused_with_exit_7_costs_five_jit_calls_in_ten_minutes_
         assert "the image was refused: runner version refused" in await overview(system)
         system.github.sim.refuse_runner_versions("acme", None)
         await system.until(lambda: at_work(system) == 12, 30)
+
+
+@pytest.mark.timeout(300)
+async def test_pools_of_one_refused_image_cost_no_more_than_one_and_one_resume_has_it_tried_again(
+    database_url: str, tmp_path: Path
+) -> None:
+    pools, boards = [a_pool("rv1"), a_pool("rv2")], {"rv1": 6, "rv2": 6}
+    async with a_system(database_url, tmp_path, pools=pools, boards=boards) as system:
+        system.github.sim.refuse_runner_versions("acme", "9.0.0")
+        for pool in ("rv1", "rv2") * 2:
+            system.queue("acme/widgets", pool, jobs=4, seconds=3600)
+        await system.turn()
+        await system.step(15)
+        assert {hold["target"] for hold in await system.rows("SELECT target FROM holds")} == {"rv1", "rv2"}
+        for _ in range(39):  # ten minutes
+            await system.step(15)
+            told = await system.rows("SELECT DISTINCT skip_detail FROM jobs WHERE skip_reason = 'held'")
+            assert {row["skip_detail"]["target"] for row in told} == {"rv1", "rv2"}
+            assert all("the image was refused" in row["skip_detail"]["note"] for row in told)
+        assert 1 < jit_calls(system) <= 5
+        assert {row["pool"] for row in await system.rows("SELECT pool FROM workers")} == {"rv1"}
+        system.github.sim.refuse_runner_versions("acme", None)
+        controls = ControlStore(system.database)
+        await controls.resume(Target(HoldScope.POOL, "rv2"), "ada", "a new runner", system.clock.now())
+        await system.turn()
+        assert await system.rows("SELECT 1 FROM holds WHERE why = 'breaker'") == []
+        await system.until(lambda: at_work(system) == 12, 15)
 
 
 async def test_jobs_wait_for_those_who_try_and_then_all_boards_work(

@@ -2,13 +2,16 @@
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import httpx
+from starlette.applications import Starlette
 
 from controller.domain.charts import Span
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.pages import PageStore
 from tests.clocks import EPOCH as NOW
+from tests.integration.web_pages.conftest import SETTINGS, ReportedLoop, page_app
 from tests.integration.web_pages.seeding import Seed, ago
 
 
@@ -95,6 +98,40 @@ async def test_a_waiting_job_tells_its_place_and_with_twenty_finished_jobs_an_es
     assert (await browser.get("/jobs/4.json")).json()["queue"] is None
 
 
+async def test_pools_that_share_boards_share_the_queue_for_them(
+    database: Database, loop_status: ReportedLoop, seed: Seed
+) -> None:
+    await seed.board("node-1", "promised", free=0)
+    for job_id, pool in ((1, "scw-em-rv1"), (2, "second"), (3, "vector"), (4, "second")):
+        waits = {"skip_reason": "no_free_slots", "created_at": ago(minutes=30 - job_id)}
+        await seed.job(job_id, "pending", pool=pool, **waits)
+    await seed_finished(seed, 20)
+    second = {
+        "name": "second",
+        "board": "scw-em-rv1",
+        "labels": ["two"],
+        "image": "ghcr.io/example/runner:prod",
+    }
+    shared: dict[str, Any] = {"pools": [*SETTINGS["pools"], second]}
+    for job_id, place in ((1, 1), (2, 2), (4, 3)):
+        queue = await queue_of(page_app(database, loop_status, shared), job_id)
+        assert (queue["position"], queue["boards"], queue["finished_jobs"]) == (place, 1, 20)
+    queue = await queue_of(page_app(database, loop_status, {**shared, "scheduling": "fair"}), 4)
+    assert (queue["position"], queue["estimate_seconds"]) == (None, None)
+    assert "take turns" in queue["note"]
+
+
+async def queue_of(app: Starlette, job_id: int) -> dict[str, Any]:
+    """The queue as the page and its twin tell it."""
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://switchboard.test") as browser:
+        queue: dict[str, Any] = (await browser.get(f"/jobs/{job_id}.json")).json()["queue"]
+        page = (await browser.get(f"/jobs/{job_id}")).text
+    assert ("Starts in about" in page) is (queue["estimate_seconds"] is not None)
+    assert queue["note"] is None or queue["note"] in page
+    return queue
+
+
 async def seed_finished_one_more(seed: Seed) -> None:
     began, ended = ago(hours=3), ago(hours=3) + timedelta(minutes=10)
     await seed.worker("more", "completed", created_at=began, pod_ended_at=ended, completed_at=ended)
@@ -126,6 +163,22 @@ async def test_reasons_have_colours_of_their_own(browser: httpx.AsyncClient, see
     assert re.search(r'<i class="s\d"></i>scw-em-rv1', waits)
     assert re.search(r'<i class="f\d"></i>pod failed', failures)
     assert re.search(r'<path class="barred f\d"', failures)
+
+
+async def test_usage_and_tiles_tell_the_slots_of_a_board_that_has_several(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, "pending")
+    await seed.board("node-1", "busy", slots=4, free=1)
+    await seed.board("node-2", "promised", free=0)
+    (row,) = (await browser.get("/usage.json")).json()
+    assert (row["boards"], row["boards_free"], row["slots"], row["slots_free"]) == (2, 0, 5, 1)
+    assert "1 of 5 free" in (await browser.get("/usage")).text
+    for page in ("/", "/boards"):
+        shown = (await browser.get(page)).text
+        assert "1 of 4 slots free" in shown
+        assert "1 promised" in shown
+    assert "1 of 2 usable boards busy" in (await browser.get("/")).text
 
 
 async def test_usage_tells_the_cap_and_the_boards(browser: httpx.AsyncClient, seed: Seed) -> None:

@@ -306,3 +306,17 @@ async def test_what_is_said_of_a_job_that_was_not_taken_on_fits_wherever_it_is_r
 
 async def test_the_days_of_a_filter_are_said_to_be_utc(browser: httpx.AsyncClient) -> None:
     assert "From (UTC)" in (await browser.get("/workers")).text
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_a_job_links_to_the_runners_on_their_way(
+    browser: httpx.AsyncClient, seed: Seed, private: bool
+) -> None:
+    names = ["runner-a", "runner-b"]
+    detail = {"workers": 2, "stages": {"pod": 2}, "names": names}
+    await seed.job(1, skip_reason="runner_on_its_way", skip_since=NOW, skip_detail=detail, private=private)
+    shown = (await browser.get("/jobs/1")).text
+    for name in names:
+        assert f'href="/workers/{name}">{name}</a>' in shown
+    await seed.job(2, skip_reason="runner_on_its_way", skip_since=NOW, skip_detail={"names": "odd"})
+    assert "/workers/o" not in (await browser.get("/jobs/2")).text

@@ -98,15 +98,46 @@ def test_endings_that_say_nothing_do_not_break_a_run_either() -> None:
     assert held(judge(ended)) == {(HoldScope.BOARD, "board-1")}
 
 
-def test_one_refused_runner_version_closes_the_pool_at_once() -> None:
-    breakers = judge([an_ending(reason=Reason.RUNNER_VERSION_REFUSED)])
-    assert held(breakers) == {(HoldScope.POOL, "x")}
+def test_one_refused_runner_version_closes_every_pool_of_its_image_at_once() -> None:
+    ended = [an_ending(reason=Reason.RUNNER_VERSION_REFUSED)]
+    breakers = judge_breakers(ended, {**IMAGES, "z": "another image"}, NOW)
+    assert held(breakers) == {(HoldScope.POOL, "x"), (HoldScope.POOL, "y")}
     assert "image" in breakers.holds[0].note
+
+
+def test_refusals_of_an_image_are_counted_over_its_pools() -> None:
+    refused = [an_ending(ago(n), Reason.RUNNER_VERSION_REFUSED, pool="xy"[n % 2]) for n in range(4)]
+    pools = [hold for hold in judge(refused).holds if hold.scope is HoldScope.POOL]
+    assert [hold.until for hold in pools] == [NOW + timedelta(minutes=8)] * 2
+
+
+@pytest.mark.parametrize(
+    ("newer", "targets"),
+    [
+        (an_ending(reason=None, pool="y"), {"x"}),  # it works in y; boards of x may keep an older one
+        (an_ending(reason=None, pool="x"), set()),
+        (an_ending(reason=None, pool="y", image="image of next week"), {"x", "y"}),
+    ],
+)
+def test_an_image_that_works_again_opens_the_pools_that_have_not_refused_it(
+    newer: Ending, targets: set[str]
+) -> None:
+    refused = an_ending(ago(2), Reason.RUNNER_VERSION_REFUSED)
+    assert held(judge([newer, refused])) == {(HoldScope.POOL, name) for name in targets}
+
+
+def test_what_fails_on_the_boards_of_one_pool_does_not_hold_the_others_longer() -> None:
+    ended = [an_ending(ago(1), pool="y"), an_ending(ago(61), Reason.RUNNER_VERSION_REFUSED)]
+    assert {(hold.target, hold.until) for hold in judge(ended).holds} == set()
+    ended = [an_ending(ago(1), pool="x"), an_ending(ago(61), Reason.RUNNER_VERSION_REFUSED)]
+    assert held(judge(ended)) == {(HoldScope.POOL, "x")}
 
 
 def test_a_pool_whose_hold_is_over_is_probed_until_it_has_shown_that_it_works() -> None:
     refused = an_ending(ago(61), reason=Reason.RUNNER_VERSION_REFUSED)
-    assert judge([refused]).trials["x"] == try_again("the image was refused: runner_version_refused")
+    assert judge([refused]).trials["x"] == try_again(
+        "the image was refused: runner_version_refused", shared=True
+    )
     assert "x" not in judge([an_ending(reason=None), refused]).trials
 
 

@@ -112,6 +112,31 @@ def test_every_pod_that_has_not_ended_takes_its_slot(pod: Pod, free: int) -> Non
     assert slots_of([a_node()], [pod]).count(X) == free
 
 
+def test_slots_are_counted_by_what_they_are_doing() -> None:
+    nodes = [a_node("a", slots=4), a_node("b", slots=4, ready=False), a_node("c", slots=0)]
+    slots = slots_of(nodes, [a_pod(node="a"), a_pod("two", node="a")], claims=[Claim(X)])
+    assert slots.slots(X) == {
+        "busy": 2,
+        "promised": 1,
+        "free": 1,
+        "held": 0,
+        "not_ready": 4,
+        "no_resource": 1,
+    }
+    assert slots.boards(X).states == {"free": 1, "not_ready": 1, "no_resource": 1}
+
+
+def test_a_board_whose_slots_are_promised_says_so() -> None:
+    slots = slots_of([a_node("a"), a_node("b")], [a_pod(node="a")], claims=[Claim(X)])
+    assert slots.boards(X) == Boards(2, 2, {BoardState.BUSY: 1, BoardState.PROMISED: 1})
+
+
+def test_what_a_board_on_trial_may_not_offer_is_held() -> None:
+    view, pods = NodeView({"a": a_node("a", slots=4)}, 1), PodView({"pod": a_pod(node="a")}, 1)
+    slots = free_slots(view, pods, (), frozenset(), offers={"a": 2})
+    assert slots.slots(X) == {"busy": 1, "free": 1, "held": 2}
+
+
 def test_a_pod_takes_as_many_slots_as_it_asks_for() -> None:
     assert slots_of([a_node(slots=4)], [a_pod(slots=3)]).count(X) == 1
 
@@ -144,7 +169,7 @@ def test_taking_leaves_the_first_map_as_it_was() -> None:
     assert (name, before.count(X), after.count(X)) == ("board-1", 1, 0)
     assert after.take(X) is None
     assert before.take(X) is not None
-    assert after.boards(X).states == {BoardState.BUSY: 1}
+    assert after.boards(X).states == {BoardState.PROMISED: 1}
 
 
 def test_the_board_that_fewest_pools_want_is_given_away_first() -> None:

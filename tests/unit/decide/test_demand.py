@@ -9,7 +9,7 @@ import pytest
 
 from controller.decide.capacity import Claim, SlotMap, free_slots
 from controller.decide.demand import Funds, Plan, Share, Situation, Skipped, match_demand
-from controller.decide.trials import try_again, try_first
+from controller.decide.trials import Trial, try_again, try_first
 from controller.domain.constants import TRY_PATIENCE
 from controller.domain.holds import Hold, Holds, HoldScope, HoldWhy
 from controller.domain.jobs import Entity, EntityType, Job, JobStatus, Mark
@@ -18,7 +18,7 @@ from controller.domain.reasons import Skip
 from controller.domain.schedules import Floor
 from controller.domain.sightings import Node, NodeView, PodView, Unknown
 from controller.domain.workers import Worker, WorkerStatus
-from tests.unit.decide.builders import ACME, BOARD, JANE, NOW, a_job, a_node, a_worker, ago
+from tests.unit.decide.builders import ACME, BOARD, JANE, NAME, NOW, a_job, a_node, a_worker, ago
 
 OTHER = Entity(7, "other", EntityType.ORGANIZATION)
 X = Pool("x", "x", (("x",), ("x", "large")), "image", {BOARD: "x"})
@@ -170,7 +170,7 @@ def test_a_job_backs_off_until_its_time(after: int, waits: bool) -> None:
 def test_supply_that_meets_demand_is_on_its_way() -> None:
     skip = only_skip(plan([a_job()], [a_worker()]))
     assert skip.reason is Skip.RUNNER_ON_ITS_WAY
-    assert skip.detail == {"workers": 1, "stages": {"pod": 1}}
+    assert skip.detail == {"workers": 1, "stages": {"pod": 1}, "names": [NAME]}
 
 
 def test_the_stages_of_those_on_their_way_are_told() -> None:
@@ -236,6 +236,13 @@ def test_a_job_that_backs_off_still_is_demand_that_a_free_worker_may_serve() -> 
         waiting.job_id: "backing_off",
         other.job_id: "x-0",
     }
+
+
+def test_up_to_five_of_the_runners_on_their_way_are_named() -> None:
+    jobs = [a_job() for _ in range(7)]
+    supply = [a_worker(f"w-{number}") for number in (6, 5, 4, 3, 2, 1, 0)]
+    for skip in plan(jobs, supply).skips:
+        assert skip.detail == {"workers": 7, "stages": {"pod": 7}, "names": [f"w-{n}" for n in range(5)]}
 
 
 @pytest.mark.parametrize(("idle", "reason"), [(119, "runner_on_its_way"), (120, "not_picked_up")])
@@ -308,7 +315,7 @@ def test_an_installations_budget_bounds_its_runners(runners: int, steps: int) ->
     assert len(found.steps) == steps
     for skip in found.skips:
         assert skip.reason is Skip.GITHUB_BUDGET_LOW
-        assert skip.detail == {"until": (NOW + timedelta(minutes=5)).isoformat()}
+        assert skip.detail == {"why": "hourly", "until": (NOW + timedelta(minutes=5)).isoformat()}
 
 
 def test_a_budget_that_is_used_up_takes_no_slot_from_others() -> None:
@@ -372,6 +379,31 @@ def test_an_image_that_nobody_has_seen_work_is_tried_by_four_at_a_time(trying: i
     assert len(found.steps) == made
     assert only_reason(found) is Skip.HELD
     assert "has not been seen working in the last 6h; 4 runners" in found.skips[-1].detail["note"]
+
+
+@pytest.mark.parametrize(
+    ("other", "trial", "made"),
+    [
+        ({}, try_first("image"), 4),
+        ({"y": try_first("image")}, try_first("image"), 1),
+        ({"y": try_again("refused", shared=True)}, try_again("refused", shared=True), 0),
+        ({"y": try_again("the last 3 workers failed")}, try_again("the last 3 workers failed"), 1),
+    ],
+)
+def test_pools_on_trial_share_the_places_of_an_image_they_have_in_common(
+    other: dict[str, Trial], trial: Trial, made: int
+) -> None:
+    jobs = [a_job(job_id=number, labels=("x",)) for number in range(8)]
+    others = [a_worker(f"w-{number}", labels=("y",), pool="y") for number in range(3)]
+    found = plan(jobs, others, trials={"x": trial, **other})
+    assert len(found.steps) == made
+    assert {skip.detail["target"] for skip in found.skips} == {"x"}
+
+
+def test_a_step_of_one_pool_takes_the_place_of_another_with_its_image() -> None:
+    jobs = [a_job(job_id=number, labels=("xy"[number % 2],)) for number in range(12)]
+    found = plan(jobs, trials={"x": try_first("image"), "y": try_first("image")})
+    assert sorted(served(found)) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

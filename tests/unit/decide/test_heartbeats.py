@@ -4,16 +4,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller.decide.heartbeats import find_beats
+from controller.decide.capacity import Claim, free_slots
+from controller.decide.heartbeats import find_beats, snapshot_pools
 from controller.decide.orphans import find_orphans
 from controller.domain.changes import AskForPod, Fail, PodGone
 from controller.domain.constants import HEARTBEAT_EVERY, SILENT_AT_ONCE, SILENT_BEATS
-from controller.domain.heartbeats import Beat
+from controller.domain.heartbeats import Beat, PoolSnapshot
 from controller.domain.jobs import Entity, EntityType, JobStatus
+from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Reason
-from controller.domain.sightings import Pod, PodPhase, PodView, Unknown
+from controller.domain.sightings import NodeView, Pod, PodPhase, PodView, Unknown
 from controller.domain.views import HealthLimits, View
 from controller.domain.workers import Worker, WorkerStatus
+from tests.unit.decide.builders import BOARD, a_node, a_pod
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 AN_HOUR = timedelta(hours=1)
@@ -57,6 +60,15 @@ def test_a_beat_tells_what_is_known_of_the_runner(
 def test_who_is_not_seen_or_has_ended_does_not_beat() -> None:
     ended = a_worker("runner-2", status=WorkerStatus.FAILED)
     assert list(find_beats([a_worker(), ended], the_pods("runner-2"))) == []
+
+
+def test_a_snapshot_counts_slots_and_not_boards() -> None:
+    nodes = [a_node("a", slots=4), a_node("b", slots=2), a_node("c", slots=0)]
+    pods = {name: a_pod(name, node="a") for name in ("one", "two")}
+    view = NodeView({node.name: node for node in nodes}, 1)
+    slots = free_slots(view, PodView(pods, 1), [Claim({BOARD: "x"})], frozenset({"b"}))
+    pool = Pool("x", "x", (("x",),), "image", {BOARD: "x"})
+    assert list(snapshot_pools(slots, Catalogue((pool,)))) == [PoolSnapshot("x", 6, 1, 3, 2, 0)]
 
 
 def unseen(*workers: Worker, absent: frozenset[str] = frozenset()) -> View:

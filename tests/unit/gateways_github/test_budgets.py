@@ -4,9 +4,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from controller.domain.constants import JIT_PER_MINUTE
 from controller.errors import RateLimited
 from controller.gateways.github.answers import Answer
-from controller.gateways.github.budgets import JIT_PER_MINUTE, Bucket
+from controller.gateways.github.budgets import Bucket
 from controller.ports import Budget
 from tests.clocks import EPOCH as NOW
 

@@ -32,6 +32,13 @@ from controller.web.wording import in_figures
         (Skip.RUNNER_ON_ITS_WAY, {"workers": 1, "stages": {"pod": 1}}, "1 runner: 1 pod made."),
         (Skip.NOT_PICKED_UP, {"workers": ["a", "b"]}, "Idle: a, b."),
         (Skip.NOT_ALLOWED, {"why": "its code comes from a fork"}, "Its code comes from a fork."),
+        (Skip.GITHUB_BUDGET_LOW, {"why": "hourly"}, "The requests that GitHub allows per hour are used up."),
+        (Skip.GITHUB_BUDGET_LOW, {"why": "secondary"}, "GitHub has asked for a pause."),
+        (
+            Skip.GITHUB_BUDGET_LOW,
+            {"why": "pace"},
+            "Switchboard asks for no more than 150 a minute, and those are taken.",
+        ),
         (Skip.NO_POOL, {"nearest": ["x", "y"]}, "Nearest: [x, y]."),
     ],
 )
