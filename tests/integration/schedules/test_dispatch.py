@@ -255,6 +255,17 @@ async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_gua
         assert [row["reason"] for row in await occurrences(system)] == [None, "already_running"]
 
 
+async def test_a_server_that_may_not_be_asked_which_run_it_starts_starts_one_all_the_same(night: Night) -> None:
+    """Enterprise Server before 3.21: it was taken for a workflow that cannot be started."""
+    async with night() as system:
+        system.github.sim.behaviour.tells_started_run = False
+        await pass_time(system, timedelta(minutes=1), 12)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 2)
+        assert run.inputs == GIVEN["inputs"]
+
+
 async def test_a_run_that_github_did_not_name_and_does_not_list_is_not_started_again(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="silent", operation=DISPATCH, status=204)
