@@ -255,7 +255,9 @@ async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_gua
         assert [row["reason"] for row in await occurrences(system)] == [None, "already_running"]
 
 
-async def test_a_server_that_may_not_be_asked_which_run_it_starts_starts_one_all_the_same(night: Night) -> None:
+async def test_a_server_that_may_not_be_asked_which_run_it_starts_starts_one_all_the_same(
+    night: Night,
+) -> None:
     """Enterprise Server before 3.21: it was taken for a workflow that cannot be started."""
     async with night() as system:
         system.github.sim.behaviour.tells_started_run = False
