@@ -24,7 +24,7 @@ async def dispatch_workflow(
     path = f"{repo_path(repo)}/actions/workflows/{quote(workflow, safe='')}/dispatches"
     body: dict[str, Any] = {"ref": ref}
     if inputs:
-        body["inputs"] = dict(inputs)
+        body["inputs"] = {name: _text(value) for name, value in inputs.items()}
     call = Call("dispatch_workflow", "POST", path, body={**body, DETAILS: True})
     try:
         answer = await ask(call)
@@ -65,6 +65,11 @@ def read_started_run(item: Item) -> StartedRun:
         workflow_id=item.integer("workflow_id"),
         actor=actor.text("login") if actor else None,
     )
+
+
+def _text(value: Any) -> str:
+    """An input as text, which every GitHub takes and reads as what its workflow declares; some take nothing else."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _second(at: datetime) -> str:

@@ -85,6 +85,18 @@ async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
         assert await last_error(system) is None
 
 
+async def test_inputs_are_sent_as_text_whatever_yaml_makes_of_them(database_url: str, tmp_path: Path) -> None:
+    given = {**GIVEN, "inputs": {"suite": "full", "verbose": True, "boards": 4, "share": 0.5}}
+    schedule = a_schedule("nightly", "one_shot", "2026-03-01T12:00:00+00:00", "dispatch", given=given)
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[schedule]
+    ) as system:
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
+        await turn(system)
+        (run,) = runs(system)
+        assert run.inputs == {"suite": "full", "verbose": "true", "boards": "4", "share": "0.5"}
+
+
 async def test_a_lost_answer_is_looked_up_before_anything_is_sent_again(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after")

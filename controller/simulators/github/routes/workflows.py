@@ -88,6 +88,9 @@ def dispatch(call: Call) -> Answer:
         raise invalid(f"No ref found for: {ref}")
     if not isinstance(inputs, dict) or len(inputs) > MOST_INPUTS:
         raise invalid(f"inputs may have at most {MOST_INPUTS} properties")
+    for name, value in inputs.items():
+        if not isinstance(value, str):
+            raise ApiError(422, f"Invalid request.\n\nFor 'properties/{name}', {value} is not a string.")
     run = call.github.jobs.queue_run(
         repository,
         workflow.jobs,
