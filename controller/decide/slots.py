@@ -26,6 +26,7 @@ SHORTHANDS = {
     "@annually": "0 0 1 1 *",
 }
 CRON_FIELDS = 5
+SECOND, DAY = timedelta(seconds=1), timedelta(days=1)
 LONGEST_INTERVAL = timedelta(days=366)
 LOOK_BACK = tuple(timedelta(hours=hours) for hours in (1, 24, 24 * 8, 24 * 40, 24 * 400))
 
@@ -124,9 +125,12 @@ def _newest(definition: Definition, first: datetime, now: datetime, count: int) 
 
 
 def _cron_after(definition: Definition, after: datetime) -> Iterator[datetime]:
-    times = _cron(definition.spec, after.astimezone(check_timezone(definition.timezone)))
+    spec, zone = _plain(definition.spec), check_timezone(definition.timezone)
+    if any(field.startswith("*") for field in spec.split()[:2]):
+        yield from _by_real_time(spec, zone, after)
+        return
     last = after
-    for at in times:
+    for at in _cron(spec, after.astimezone(zone)):
         slot = at.astimezone(UTC)
         # Two times of a gap fall together, and one within a repeated hour may lie before `after`.
         if slot > last:
@@ -134,9 +138,49 @@ def _cron_after(definition: Definition, after: datetime) -> Iterator[datetime]:
             yield slot
 
 
+def _by_real_time(spec: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+    """Every minute at which the wall clock shows what is wanted; where it is changed, the search begins anew.
+
+    CronSim goes by whole hours there, and loses times where the clock is changed by half an hour or at midnight.
+    """
+    at, offset = after.astimezone(UTC), _offset(zone, after)
+    walls = _cron(spec, (at + offset).replace(tzinfo=None))
+    while (wall := next(walls, None)) is not None:
+        slot = wall.replace(tzinfo=UTC) - offset
+        change = _clock_change(zone, offset, at, slot)
+        if change is None:
+            yield slot
+            at = slot
+        else:
+            at, offset = change - SECOND, _offset(zone, change)
+            walls = _cron(spec, (at + offset).replace(tzinfo=None))
+
+
+def _clock_change(zone: ZoneInfo, offset: timedelta, at: datetime, until: datetime) -> datetime | None:
+    """The first moment after `at`, and up to `until`, at which the zone is not that far from UTC any more."""
+    while at < until:
+        then = min(at + DAY, until)
+        if _offset(zone, then) != offset:
+            while then - at > SECOND:
+                middle = at + (then - at) // 2
+                at, then = (at, middle) if _offset(zone, middle) != offset else (middle, then)
+            return then
+        at = then
+    return None
+
+
+def _offset(zone: ZoneInfo, at: datetime) -> timedelta:
+    return at.astimezone(zone).utcoffset() or timedelta()
+
+
+def _plain(spec: str) -> str:
+    """The expression that a shorthand stands for."""
+    return SHORTHANDS.get(spec.strip().lower(), spec.strip())
+
+
 def _cron(spec: str, start: datetime) -> Iterator[datetime]:
     """CronSim over the expression; ValueError for one that is wrong or never comes."""
-    text = SHORTHANDS.get(spec.strip().lower(), spec.strip())
+    text = _plain(spec)
     if text.startswith("@"):
         raise ValueError(f'"{spec}" is no shorthand; expected one of {", ".join(SHORTHANDS)}')
     if len(text.split()) != CRON_FIELDS:

@@ -1,27 +1,38 @@
 """Starting workflows, and finding the run again whose start was not answered."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 from controller.domain.schedules import StartedRun
+from controller.errors import GitHubRefused
 from controller.gateways.github.answers import Item
 from controller.gateways.github.callers import Ask
 from controller.gateways.github.client import Call
 from controller.gateways.github.pages import PER_PAGE, read_all
 from controller.gateways.github.paths import repo_path
 
+DETAILS = "return_run_details"
+
 
 async def dispatch_workflow(
     ask: Ask, repo: str, workflow: str, ref: str, inputs: Mapping[str, Any]
 ) -> StartedRun | None:
-    """Start a workflow; None: GitHub started it but did not say which run it is. Never sent twice."""
+    """Start a workflow once; None: GitHub started it but did not say which run it is."""
     path = f"{repo_path(repo)}/actions/workflows/{quote(workflow, safe='')}/dispatches"
-    body: dict[str, Any] = {"ref": ref, "return_run_details": True}
+    body: dict[str, Any] = {"ref": ref}
     if inputs:
-        body["inputs"] = dict(inputs)
-    answer = await ask(Call("dispatch_workflow", "POST", path, body=body))
+        body["inputs"] = {name: _text(value) for name, value in inputs.items()}
+    call = Call("dispatch_workflow", "POST", path, body={**body, DETAILS: True})
+    try:
+        answer = await ask(call)
+    except GitHubRefused as error:
+        if DETAILS not in str(error):
+            raise
+        # Enterprise Server before 3.21 takes no such field: it has started nothing, and will without it.
+        answer = await ask(replace(call, body=body))
     if answer.status == 204 or not answer.body:
         return None
     item = answer.item()
@@ -54,6 +65,11 @@ def read_started_run(item: Item) -> StartedRun:
         workflow_id=item.integer("workflow_id"),
         actor=actor.text("login") if actor else None,
     )
+
+
+def _text(value: Any) -> str:
+    """An input as text, which every GitHub takes and reads as what its workflow declares; some take nothing else."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _second(at: datetime) -> str:

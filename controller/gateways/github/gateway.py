@@ -121,7 +121,7 @@ class GitHubGateway:
     async def dispatch_workflow(
         self, scope: Scope, repo: str, workflow: str, ref: str, inputs: Mapping[str, Any]
     ) -> StartedRun | None:
-        """Start a workflow; None: GitHub started it but did not say which run it is. Never sent twice."""
+        """Start a workflow once; None: GitHub started it but did not say which run it is."""
         return await dispatches.dispatch_workflow(self._asking(scope), repo, workflow, ref, inputs)
 
     async def list_dispatched_runs(

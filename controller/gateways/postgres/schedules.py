@@ -12,9 +12,18 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from controller.decide.slots import read_moment
 from controller.domain.constants import OCCURRENCES_OPEN
 from controller.domain.firings import Firing, Pressure
-from controller.domain.schedules import Definition, OccurrenceStatus, Owner, Planned, Schedule, ScheduleSkip
+from controller.domain.schedules import (
+    Definition,
+    OccurrenceStatus,
+    Owner,
+    Planned,
+    Schedule,
+    ScheduleSkip,
+    ScheduleType,
+)
 from controller.errors import clip
 from controller.gateways.postgres.database import Connection, Database
 from controller.gateways.postgres.schedule_effects import apply_hold
@@ -272,7 +281,9 @@ class ScheduleStore:
     ) -> None:
         known = readable(dict(row)) if row is not None else None
         said = row["file_enabled"] if row is not None and row["owner"] == Owner.FILE else None
-        if known is None or said is None:
+        if known is not None and said is None and has_come(known, wanted):
+            enabled, planned = False, None  # it returns to the file
+        elif known is None or said is None:
             enabled, planned = wanted.enabled, plan(wanted)
         elif said == wanted.enabled and same(known.definition, wanted):
             return
@@ -336,4 +347,13 @@ def same_times(one: Definition, other: Definition) -> bool:
         other.spec,
         other.timezone,
         other.jitter,
+    )
+
+
+def has_come(known: Schedule, wanted: Definition) -> bool:
+    """Whether a schedule is a one-shot that has fired at the wanted moment, or later; one by hand before is another."""
+    if known.last_run_at is None or wanted.type != ScheduleType.ONE_SHOT:
+        return False
+    return same_times(known.definition, wanted) and known.last_run_at >= read_moment(
+        wanted.spec, wanted.timezone
     )

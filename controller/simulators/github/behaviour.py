@@ -26,3 +26,4 @@ class Behaviour:
     numeric_links: bool = False  # Link uses /organizations/ID and /repositories/ID
     absent_runner_is_zero: bool = False  # runner_id 0 and runner_name "" instead of nulls
     assign_at_random: bool = False  # any matching idle runner, else the one idle longest
+    tells_started_run: bool = True  # Enterprise Server before 3.21 refuses to be asked for it

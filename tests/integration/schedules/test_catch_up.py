@@ -169,6 +169,35 @@ async def test_a_one_shot_that_the_file_gives_another_time_comes_again(database:
     assert len(await fired(database, "once")) == 2
 
 
+async def test_a_one_shot_that_has_fired_does_not_come_again_when_it_returns_to_the_file(
+    database: Database,
+) -> None:
+    """Settings that are rolled back and forth; one that has yet to come comes."""
+    clock = AnyTime()
+    early, late = (
+        a_schedule(name, "one_shot", (START + timedelta(hours=hours)).isoformat(), "pause", given=PAUSE)
+        for name, hours in (("early", 1), ("late", 3))
+    )
+
+    async def restarted(hours: int, *schedules: dict[str, Any]) -> None:
+        clock.at = START + timedelta(hours=hours)
+        process = Clockwork(database, a_file(schedules), clock)
+        await process.run()
+        await process.end()
+
+    await restarted(0, early, late)
+    assert await ScheduleDesk(database).run_now("late", By("ada"), clock.at)  # by hand, before its time
+    await restarted(1, early, late)
+    await restarted(1)
+    await restarted(2, early, late)
+    await restarted(3, early, late)
+    assert await fired(database, "early") == [START + timedelta(hours=1)]
+    assert await fired(database, "late") == [START, START + timedelta(hours=3)]
+    assert await rows(database, "SELECT DISTINCT enabled, next_run_at FROM schedules") == [
+        {"enabled": False, "next_run_at": None}
+    ]
+
+
 async def test_a_schedule_pauses_and_resumes_what_schedules_paused_and_nothing_else(
     database: Database,
 ) -> None:

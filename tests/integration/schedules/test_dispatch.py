@@ -85,6 +85,18 @@ async def test_a_nightly_build_is_started_linked_and_run(night: Night) -> None:
         assert await last_error(system) is None
 
 
+async def test_inputs_are_sent_as_text_whatever_yaml_makes_of_them(database_url: str, tmp_path: Path) -> None:
+    given = {**GIVEN, "inputs": {"suite": "full", "verbose": True, "boards": 4, "share": 0.5}}
+    schedule = a_schedule("nightly", "one_shot", "2026-03-01T12:00:00+00:00", "dispatch", given=given)
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, schedules=[schedule]
+    ) as system:
+        system.github.sim.add_workflow("acme/widgets", "nightly.yml", [JobSpec(["rv1"], 60.0)])
+        await turn(system)
+        (run,) = runs(system)
+        assert run.inputs == {"suite": "full", "verbose": "true", "boards": "4", "share": "0.5"}
+
+
 async def test_a_lost_answer_is_looked_up_before_anything_is_sent_again(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after")
@@ -253,6 +265,19 @@ async def test_a_run_that_github_did_not_name_is_found_and_seen_by_the_flood_gua
         await go_to(system, HALF_PAST_ONE + timedelta(days=1))
         await turn(system)
         assert [row["reason"] for row in await occurrences(system)] == [None, "already_running"]
+
+
+async def test_a_server_that_may_not_be_asked_which_run_it_starts_starts_one_all_the_same(
+    night: Night,
+) -> None:
+    """Enterprise Server before 3.21: it was taken for a workflow that cannot be started."""
+    async with night() as system:
+        system.github.sim.behaviour.tells_started_run = False
+        await pass_time(system, timedelta(minutes=1), 12)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 2)
+        assert run.inputs == GIVEN["inputs"]
 
 
 async def test_a_run_that_github_did_not_name_and_does_not_list_is_not_started_again(night: Night) -> None:

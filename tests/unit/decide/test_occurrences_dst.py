@@ -1,7 +1,8 @@
 """Daylight-saving nights in five zones: nothing twice, nothing lost, nothing that drifts."""
 
-from datetime import datetime, time, timedelta
-from itertools import islice, pairwise
+from collections.abc import Callable
+from datetime import UTC, datetime, time, timedelta
+from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,6 +22,10 @@ MOMENTS = st.integers(0, 363 * 24 * 60).map(
 
 def times(spec: str, zone: str, after: datetime, count: int) -> list[datetime]:
     return list(islice(slots_after(a_definition(spec, timezone=zone), after), count))
+
+
+def times_until(spec: str, zone: str, after: datetime, end: datetime) -> list[datetime]:
+    return list(takewhile(lambda slot: slot <= end, slots_after(a_definition(spec, timezone=zone), after)))
 
 
 def hour_and_minute(clock: str) -> str:
@@ -60,6 +65,28 @@ def test_every_quarter_of_an_hour_goes_on_through_both_nights_by_real_time(
         eve = datetime.fromisoformat(f"{day}T00:00").replace(tzinfo=ZoneInfo(zone)) - timedelta(hours=3)
         found = times("*/15 * * * *", zone, eve, 60)
         assert {later - earlier for earlier, later in pairwise(found)} == {timedelta(minutes=15)}
+
+
+@pytest.mark.parametrize(("zone", "spring", "autumn", "_missing", "_doubled"), NIGHTS, ids=ZONES)
+def test_patterns_lose_no_time_and_add_none_around_both_nights(
+    zone: str, spring: str, autumn: str, _missing: str, _doubled: str
+) -> None:
+    """Wherever the search begins: hours were gone where the clock is changed by half an hour, or at midnight."""
+    specs: dict[str, Callable[[datetime], bool]] = {
+        "0 */6 * * *": lambda wall: (wall.hour % 6, wall.minute) == (0, 0),
+        "45 * * * *": lambda wall: wall.minute == 45,
+        "*/30 9 * * *": lambda wall: (wall.hour, wall.minute % 30) == (9, 0),
+        "*/15 0 * * 0": lambda wall: wall.hour == 0 and wall.minute % 15 == 0 and wall.isoweekday() == 7,
+    }
+    for day in (spring, autumn):
+        begin = datetime.fromisoformat(day).replace(tzinfo=UTC) - timedelta(days=1)
+        minutes = [begin + timedelta(minutes=minute) for minute in range(1, 3 * 24 * 60)]
+        walls = [(at, at.astimezone(ZoneInfo(zone))) for at in minutes]
+        for spec, comes in specs.items():
+            for hours in (0, 7, 13, 19, 27):
+                after = begin + timedelta(hours=hours, seconds=4)
+                wanted = [at for at, wall in walls if at > after and comes(wall)]
+                assert times_until(spec, zone, after, minutes[-1]) == wanted
 
 
 @pytest.mark.parametrize("zone", ZONES)

@@ -73,6 +73,8 @@ def rerun_job(call: Call) -> Answer:
 def dispatch(call: Call) -> Answer:
     """POST /repos/{owner}/{repo}/actions/workflows/{workflow_id}/dispatches: 204, or 200 with the run's details."""
     repository = find_repository(call)
+    if "return_run_details" in call.body and not call.github.behaviour.tells_started_run:
+        raise ApiError(422, 'Invalid request.\n\n"return_run_details" is not a permitted key.')
     wanted = call.params["workflow_id"]
     known = repository.workflows.values()
     workflow = next((w for w in known if wanted in (w.file, str(w.id))), None)
@@ -86,6 +88,9 @@ def dispatch(call: Call) -> Answer:
         raise invalid(f"No ref found for: {ref}")
     if not isinstance(inputs, dict) or len(inputs) > MOST_INPUTS:
         raise invalid(f"inputs may have at most {MOST_INPUTS} properties")
+    for name, value in inputs.items():
+        if not isinstance(value, str):
+            raise ApiError(422, f"Invalid request.\n\nFor 'properties/{name}', {value} is not a string.")
     run = call.github.jobs.queue_run(
         repository,
         workflow.jobs,
