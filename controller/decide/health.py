@@ -5,13 +5,15 @@ not busy, and an earlier one at least a minute ago that said so too. GitHub's 42
 the worker is left alone then, and tried again in a while.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.domain.changes import Decided, Effect, EndRunnerThenPod, Intend, ReadRunner, WorkerChange
 from controller.domain.constants import BUSY_LAG, IMAGE_ERROR_PATIENCE, REFUSED_FIRST, REFUSED_LAST
+from controller.domain.jobs import Scope
 from controller.domain.reasons import Reason
-from controller.domain.sightings import Pod, PodPhase, Unknown
+from controller.domain.sightings import Pod, PodPhase, Runner, Unknown
 from controller.domain.views import HealthLimits, View
 from controller.domain.workers import Worker
 
@@ -50,8 +52,9 @@ def check_health(view: View) -> Decided:
     """Note what the runner lists say, decide on kills, and carry on with those decided earlier."""
     changes: list[WorkerChange] = []
     effects: list[Effect] = []
+    listed = _by_name(view)
     for worker in view.live:
-        reading = read_runner(worker, view)
+        reading = read_runner(worker, listed.get(worker.scope), view.now)
         if reading is not None:
             changes.append(reading)
         pod = view.pod(worker.name)
@@ -88,15 +91,23 @@ def _kept(worker: Worker, reading: ReadRunner | None, verdict: Kill, view: View)
     return view.kept is None or worker.name in view.kept
 
 
-def read_runner(worker: Worker, view: View) -> ReadRunner | None:
+def _by_name(view: View) -> Mapping[Scope, Mapping[str, Runner]]:
+    """The lists that came in, to be looked up in: a scope may have a thousand workers and as many runners."""
+    return {
+        scope: {runner.name: runner for runner in listed}
+        for scope, listed in view.runners.items()
+        if not isinstance(listed, Unknown)
+    }
+
+
+def read_runner(worker: Worker, listed: Mapping[str, Runner] | None, now: datetime) -> ReadRunner | None:
     """What this iteration's list of the worker's scope says of its runner; None without such a list."""
-    listed = view.runners.get(worker.scope)
-    if listed is None or isinstance(listed, Unknown):
+    if listed is None:
         return None
-    found = next((runner for runner in listed if runner.name == worker.name), None)
+    found = listed.get(worker.name)
     if found is None:
-        return ReadRunner(worker.name, view.now, listed=False, online=False, busy=False)
-    return ReadRunner(worker.name, view.now, True, found.online, found.busy, found.id, found.version)
+        return ReadRunner(worker.name, now, listed=False, online=False, busy=False)
+    return ReadRunner(worker.name, now, True, found.online, found.busy, found.id, found.version)
 
 
 def classify_worker(

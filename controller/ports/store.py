@@ -112,8 +112,8 @@ class LockedWorkers(Protocol):
         """The status of each of these that has a row."""
         ...
 
-    async def apply(self, change: WorkerChange, now: datetime) -> bool:
-        """Write one change in a savepoint of its own; False if a row had moved on or would not take it."""
+    async def apply(self, changes: Sequence[WorkerChange], now: datetime) -> list[bool]:
+        """Write these changes; False for each that a row has moved past or would not take."""
         ...
 
 

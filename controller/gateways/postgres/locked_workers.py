@@ -1,9 +1,11 @@
 """The workers table under its EXCLUSIVE lock: what the phases of sync_workers read and write.
 
-Each change runs in a savepoint, so that one bad row does not undo the rest.
+Each change runs in a savepoint, so that one bad row does not undo the rest. What pods and runner lists say of many
+workers at once is one statement, since others wait for the lock, and row by row only if one of them is bad.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, assert_never
 
@@ -28,6 +30,9 @@ from controller.gateways.postgres.events import note_event
 from controller.gateways.postgres.rows import BINDING, WORKER_COLUMNS, worker_of
 
 log = structlog.get_logger()
+
+REFUSED = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
+_Single = PodGone | Finish | Fail | Intend | Adopt  # written one by one
 
 
 class LockedRows:
@@ -57,19 +62,52 @@ class LockedRows:
         cursor = await self._connection.execute(self.STATUSES, {"names": list(names)})
         return {row["name"]: WorkerStatus(row["status"]) for row in await cursor.fetchall()}
 
-    async def apply(self, change: WorkerChange, now: datetime) -> bool:
-        """Write one change in a savepoint of its own; False if a row had moved on or would not take it."""
+    async def apply(self, changes: Sequence[WorkerChange], now: datetime) -> list[bool]:
+        """Write these changes; False for each that a row has moved past or would not take."""
+        seen = await self._note(self.SEE_PODS, [each for each in changes if isinstance(each, SeePod)], now)
+        read = await self._note(
+            self.READ_RUNNERS, [each for each in changes if isinstance(each, ReadRunner)], now
+        )
+        done: list[bool] = []
+        for change in changes:
+            match change:
+                case SeePod(name):
+                    done.append(name in seen)
+                case ReadRunner(name):
+                    done.append(name in read)
+                case _:
+                    done.append(await self._alone(change, now))
+        return done
+
+    async def _note(
+        self, query: str, changes: Sequence[SeePod | ReadRunner], now: datetime
+    ) -> frozenset[str]:
+        """Write changes of one kind; the names of the rows that took theirs."""
+        if not changes:
+            return frozenset()
+        values = {
+            each.name: [getattr(change, each.name) for change in changes] for each in fields(changes[0])
+        }
+        try:
+            async with self._connection.transaction():
+                cursor = await self._connection.execute(query, {**values, "now": now})
+                return frozenset(row["name"] for row in await cursor.fetchall())
+        except REFUSED as error:
+            if len(changes) == 1:
+                _log_refused(changes[0], error)
+                return frozenset()
+        return frozenset().union(*[await self._note(query, [change], now) for change in changes])
+
+    async def _alone(self, change: _Single, now: datetime) -> bool:
         try:
             async with self._connection.transaction():
                 return await self._apply(change, now)
-        except (psycopg.errors.IntegrityError, psycopg.errors.DataError) as error:
-            log.error("worker.change_refused", change=type(change).__name__, error=type(error).__name__)
+        except REFUSED as error:
+            _log_refused(change, error)
             return False
 
-    async def _apply(self, change: WorkerChange, now: datetime) -> bool:
+    async def _apply(self, change: _Single, now: datetime) -> bool:
         match change:
-            case SeePod():
-                return await self._see_pod(change, now)
             case PodGone(name, at, look):
                 await self._run(self.LOOK_SOON, {"name": name, "at": now + AFTER_POD_ENDED})
                 if look:
@@ -81,20 +119,19 @@ class LockedRows:
                 return await fail_worker(self._connection, name, reason, info, own_fault=False, now=now)
             case Intend():
                 return await self._intend(change, now)
-            case ReadRunner():
-                return await self._read_runner(change, now)
             case Adopt():
                 return await self._adopt(change, now)
             case _:
                 assert_never(change)
 
-    SEE_POD = """
-    UPDATE workers SET pod_at = COALESCE(pod_at, %(pod_at)s), create_rv = COALESCE(create_rv, %(create_rv)s),
-        node = COALESCE(%(node)s, node), running_at = COALESCE(running_at, %(running_at)s),
-        status = CASE WHEN status = 'pending' AND %(running_at)s::timestamptz IS NOT NULL THEN 'running'
-                      ELSE status END,
+    SEE_PODS = """
+    UPDATE workers w SET pod_at = COALESCE(w.pod_at, s.pod_at), create_rv = COALESCE(w.create_rv, s.create_rv),
+        node = COALESCE(s.node, w.node), running_at = COALESCE(w.running_at, s.running_at),
+        status = CASE WHEN w.status = 'pending' AND s.running_at IS NOT NULL THEN 'running' ELSE w.status END,
         updated_at = %(now)s
-    WHERE name = %(name)s
+    FROM unnest(%(name)s::text[], %(pod_at)s::timestamptz[], %(create_rv)s::bigint[], %(node)s::text[],
+        %(running_at)s::timestamptz[]) AS s (name, pod_at, create_rv, node, running_at)
+    WHERE w.name = s.name RETURNING w.name
     """
     POD_GONE = """
     UPDATE workers SET pod_ended_at = %(at)s, updated_at = %(now)s WHERE name = %(name)s AND pod_ended_at IS NULL
@@ -116,14 +153,16 @@ class LockedRows:
     WHERE name = %(name)s AND status IN ('pending', 'running') AND ending_reason IS NULL
     RETURNING made_for, idle_since
     """
-    READ_RUNNER = """
-    UPDATE workers SET runner_id = COALESCE(runner_id, %(runner_id)s),
-        runner_version = COALESCE(%(version)s, runner_version),
-        online_at = CASE WHEN %(online)s THEN COALESCE(online_at, %(now)s) ELSE online_at END,
-        idle_since = CASE WHEN %(online)s AND NOT %(busy)s THEN COALESCE(idle_since, %(now)s) END,
-        not_busy_since = CASE WHEN NOT %(busy)s THEN COALESCE(not_busy_since, %(now)s) END,
+    READ_RUNNERS = """
+    UPDATE workers w SET runner_id = COALESCE(w.runner_id, r.runner_id),
+        runner_version = COALESCE(r.version, w.runner_version),
+        online_at = CASE WHEN r.online THEN COALESCE(w.online_at, %(now)s) ELSE w.online_at END,
+        idle_since = CASE WHEN r.online AND NOT r.busy THEN COALESCE(w.idle_since, %(now)s) END,
+        not_busy_since = CASE WHEN NOT r.busy THEN COALESCE(w.not_busy_since, %(now)s) END,
         read_at = %(now)s, updated_at = %(now)s
-    WHERE name = %(name)s AND status IN ('pending', 'running')
+    FROM unnest(%(name)s::text[], %(runner_id)s::bigint[], %(version)s::text[], %(online)s::boolean[],
+        %(busy)s::boolean[]) AS r (name, runner_id, version, online, busy)
+    WHERE w.name = r.name AND w.status IN ('pending', 'running') RETURNING w.name
     """
     ADOPT = """
     INSERT INTO workers (name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool,
@@ -136,12 +175,6 @@ class LockedRows:
 
     async def _run(self, query: str, values: dict[str, Any]) -> bool:
         return (await self._connection.execute(query, values)).rowcount > 0
-
-    async def _see_pod(self, seen: SeePod, now: datetime) -> bool:
-        values = {"pod_at": seen.pod_at, "create_rv": seen.create_rv, "node": seen.node}
-        return await self._run(
-            self.SEE_POD, {**values, "running_at": seen.running_at, "name": seen.name, "now": now}
-        )
 
     async def _finish(self, name: str, now: datetime) -> bool:
         if not await self._run(self.FINISH, {"name": name, "now": now}):
@@ -158,10 +191,6 @@ class LockedRows:
         await note_event(self._connection, "worker.ending", now, worker=kill.name, detail=detail)
         await count_failure(self._connection, row, kill.reason, own_fault=kill.own_fault, now=now)
         return True
-
-    async def _read_runner(self, seen: ReadRunner, now: datetime) -> bool:
-        values = {"runner_id": seen.runner_id, "version": seen.version, "online": seen.online}
-        return await self._run(self.READ_RUNNER, {**values, "busy": seen.busy, "name": seen.name, "now": now})
 
     async def _adopt(self, change: Adopt, now: datetime) -> bool:
         worker = change.worker
@@ -185,3 +214,7 @@ class LockedRows:
             return False
         await note_event(self._connection, "worker.adopted", now, worker=worker.name)
         return True
+
+
+def _log_refused(change: WorkerChange, error: Exception) -> None:
+    log.error("worker.change_refused", change=type(change).__name__, error=type(error).__name__)

@@ -14,10 +14,11 @@ async def write(view: View, workers: LockedWorkers, decided: Decided) -> tuple[V
     What a row would not take is taken out of the answer, so that it is not counted as done.
     """
     changes = [_clean(change) for change in decided.changes]
-    done = [change for change in changes if await workers.apply(change, view.now)]
+    written = list(zip(changes, await workers.apply(changes, view.now), strict=True))
+    done = [change for change, taken in written if taken]
     ended = frozenset(change.name for change in done if isinstance(change, Fail | Finish))
     refused = frozenset(
-        change.name for change in changes if not isinstance(change, Adopt) and change not in done
+        change.name for change, taken in written if not taken and not isinstance(change, Adopt)
     )
     effects = tuple(
         effect for effect in decided.effects if effect.name not in refused or effect.name in ended

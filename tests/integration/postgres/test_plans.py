@@ -117,9 +117,10 @@ async def values_for(connection: Connection, text: str) -> dict[str, Any]:
 
     def number(found: re.Match[str]) -> str:
         moment = found[1] == "now" or found[1].endswith("_at")  # in COALESCE nothing says that it is one
-        return f"${names.index(found[1]) + 1}" + ("::timestamptz" if moment else "")
+        said = found[2] or ("::timestamptz" if moment else "")
+        return f"${names.index(found[1]) + 1}{said}"
 
-    numbered = re.sub(r"%\((\w+)\)s", number, text).replace("%%", "%")
+    numbered = re.sub(r"%\((\w+)\)s(::)?", number, text).replace("%%", "%")
     await connection.execute(f"PREPARE probe AS {numbered}".encode())
     row = await (await connection.execute(TYPES)).fetchone()
     await connection.execute("DEALLOCATE probe")

@@ -70,10 +70,10 @@ def test_every_update_of_a_status_names_the_allowed_earlier_ones() -> None:
     moving = {name: text for name, text in statements() if MOVES.search(text)}
     assert len(moving) >= 6
     guarded = re.compile(r"WHERE.*\bstatus (= '(pending|running)'|IN \('pending', 'running'\))", re.S)
-    # SEE_POD moves a status only inside CASE WHEN status = 'pending'.
+    # SEE_PODS moves a status only inside CASE WHEN w.status = 'pending'.
     bare = [
         name
         for name, text in moving.items()
-        if not guarded.search(text) and "WHEN status = 'pending'" not in text
+        if not guarded.search(text) and "WHEN w.status = 'pending'" not in text
     ]
     assert bare == []
