@@ -20,7 +20,7 @@ from controller.domain.changes import (
     OwnSecret,
 )
 from controller.domain.constants import CALL_DEADLINE
-from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
+from controller.errors import GitHubForbidden, GitHubNotFound, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -119,7 +119,7 @@ class Effects:
             log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
             await self._workers.drop_intent(kill.name, epoch, self._clock.now())
             return False
-        except (InstallationGone, GitHubForbidden) as error:
+        except (GitHubNotFound, GitHubForbidden) as error:  # its repository may be gone too
             if kill.pod_seen and not isinstance(error, InstallationGone):
                 raise  # it may be busy
             log.info(

@@ -69,6 +69,26 @@ async def test_a_pending_worker_without_a_pod_is_ended_and_its_job_gets_another(
         await system.until(system.finished(ids))
 
 
+async def test_a_reserved_worker_is_ended_though_its_repository_is_gone(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Nobody can ask for its runner by name any more; its place must not be lost for that."""
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
+        held = system.github.sim.faults.add(operation=".*jitconfig.*", hold="before")
+        (job_id,) = system.queue("jane/one", "rv1")
+        await system.settle()
+        await system.controller.loop.turn()
+        await held.wait_held()
+        await system.controller.beside.stop()
+        held.release(drop=True)
+        system.github.sim.cancel_job(job_id)
+        system.github.sim.faults.add(operation="actions/.*-for-repo", status=404, times=None)
+        await system.turn()
+        (row,) = await system.rows("SELECT status, failure_reason FROM workers")
+        assert (row["status"], row["failure_reason"]) == ("failed", "pod_missing")
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+
+
 async def test_a_pod_is_ended_though_its_installation_is_gone(database_url: str, tmp_path: Path) -> None:
     """Nobody can delete its runner any more; its board must not be lost for that."""
     timings = {"podPendingTimeout": "60s"}
