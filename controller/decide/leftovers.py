@@ -28,6 +28,8 @@ def find_leftover_runners(
 
 def _live(runner: Runner, rows: Mapping[str, WorkerStatus], view: View) -> bool:
     status = rows.get(runner.name)
+    if status is None and isinstance(view.pods, Unknown):
+        return True  # its pod may be there, and is adopted once it is seen
     return runner.name in view.in_flight or (status is not None and status.live)
 
 

@@ -25,6 +25,7 @@ BUSY_LAG = timedelta(seconds=60)  # `busy` lags a started job by up to a minute
 IMAGE_ERROR_PATIENCE = timedelta(seconds=60)
 REFUSED_FIRST = timedelta(seconds=60)  # a kill that GitHub refused is tried again after so long at least …
 REFUSED_LAST = timedelta(minutes=5)  # … and so long at most
+FAILED_AGAIN = timedelta(seconds=15)  # what failed outside rests for so long, however busy the loop is
 CLEANUP_SCOPE_AGE = timedelta(days=2)
 CLEANUP_EVERY = timedelta(minutes=5)
 REPORT_PATIENCE = timedelta(minutes=5)  # for so long what a failed pod could not be asked is asked again

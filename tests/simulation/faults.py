@@ -1,7 +1,7 @@
 """What goes wrong: one thing at a time from a list, drawn by the seed, mended after a while."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from controller.simulators.cluster import Behaviour
@@ -37,7 +37,8 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
 class Trouble:
     """Breaks things at random and mends them again."""
 
-    def __init__(self, system: System, rng: random.Random, boards: list[str]) -> None:
+    def __init__(self, system: System, rng: random.Random, boards: list[str], repos: Sequence[str]) -> None:
+        self.repos = list(repos)  # as they are called now
         self._system = system
         self._rng = rng
         self._boards = boards
@@ -57,6 +58,10 @@ class Trouble:
             self._the_database_cuts_everybody_off,
             self._tokens_are_revoked,
             self._an_idle_runner_is_removed,
+            self._an_owner_suspends_the_app,
+            self._versions_are_refused,
+            self._a_repository_is_renamed,
+            self._the_api_server_is_away,
         )
 
     async def strike(self) -> None:
@@ -162,6 +167,42 @@ class Trouble:
 
     async def _the_database_cuts_everybody_off(self) -> None:
         await self._system.rows(CUT_OFF)
+
+    async def _an_owner_suspends_the_app(self) -> Mend:
+        login, sim = self._rng.choice(("acme", "jane")), self._system.github.sim
+        if sim.world.accounts[login].installation.suspended_at is None:
+            sim.suspend(login)
+
+        async def mend() -> None:
+            if sim.world.accounts[login].installation.suspended_at is not None:
+                sim.unsuspend(login)
+
+        return mend
+
+    async def _versions_are_refused(self) -> Mend:
+        login, sim = self._rng.choice(("acme", "jane")), self._system.github.sim
+        sim.refuse_runner_versions(login, "9.0.0")
+
+        async def mend() -> None:
+            sim.refuse_runner_versions(login, None)
+
+        return mend
+
+    async def _a_repository_is_renamed(self) -> None:
+        before = self._rng.choice(self.repos)
+        owner, name = before.split("/")
+        self._system.github.sim.rename_repository(before, f"{name}x")
+        self.repos[self.repos.index(before)] = f"{owner}/{name}x"
+
+    async def _the_api_server_is_away(self) -> Mend:
+        faults = self._system.cluster.faults
+        rule = faults.add(status=503, times=None)
+        self._system.cluster.drop_watches()
+
+        async def mend() -> None:
+            faults.remove(rule.name)
+
+        return mend
 
     async def _tokens_are_revoked(self) -> None:
         self._system.github.sim.revoke_tokens(self._rng.choice(("acme", "jane")))

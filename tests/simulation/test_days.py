@@ -5,6 +5,7 @@
 
 import os
 import random
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -47,7 +48,7 @@ async def test_nothing_is_lost(seed: int, database_url: str, tmp_path: Path) -> 
         invariants = Invariants(system, CAP)
         await invariants.install()
         names = [node["metadata"]["name"] for node in system.cluster.nodes()]
-        trouble = Trouble(system, rng, names)
+        trouble = Trouble(system, rng, names, REPOS)
         await _days(system, other, trouble, rng)
         await trouble.stop()
         await _until_quiet(system, other)
@@ -84,17 +85,17 @@ async def _days(system: System, other: Controller, trouble: Trouble, rng: random
     strike_at = system.clock.now() + soon(rng)
     while system.clock.now() < end:
         if rng.random() < 0.15:
-            _push(system, rng)
+            _push(system, rng, trouble.repos)
         if system.clock.now() >= strike_at:
             await trouble.strike()
             strike_at = system.clock.now() + soon(rng)
         await _step(system, other)
 
 
-def _push(system: System, rng: random.Random) -> None:
+def _push(system: System, rng: random.Random, repos: Sequence[str]) -> None:
     labels = rng.choice((("rv1",), ("rv1", "large"), ("rv2",)))
     jobs = [JobSpec(labels, rng.uniform(5, 240)) for _ in range(rng.choice((1, 1, 2, 5)))]
-    run = system.github.sim.queue_run(rng.choice(REPOS), jobs)
+    run = system.github.sim.queue_run(rng.choice(repos), jobs)
     if rng.random() < 0.1:
         system.github.sim.cancel_run(run.id)
     elif rng.random() < 0.1:

@@ -1,13 +1,19 @@
-"""What sync_workers does outside, after its commit. Each effect may fail or be repeated without harm."""
+"""What sync_workers does outside, after its commit. Each effect may fail or be repeated without harm.
+
+It is decided anew in every iteration, and a busy fleet has several a second: one that failed twice in a row is tried
+again after a while, so that what GitHub or the cluster refuses does not become a flood of requests.
+"""
 
 import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import Any, assert_never
 
 import structlog
 
+from controller.decide.pace import is_time
 from controller.domain.changes import (
     AskForPod,
     CollectReport,
@@ -19,8 +25,8 @@ from controller.domain.changes import (
     ForceDeletePod,
     OwnSecret,
 )
-from controller.domain.constants import CALL_DEADLINE
-from controller.errors import GitHubForbidden, InstallationGone, RunnerBusy
+from controller.domain.constants import CALL_DEADLINE, FAILED_AGAIN
+from controller.errors import ControllerError, GitHubForbidden, GitHubNotFound, InstallationGone, RunnerBusy
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -52,6 +58,7 @@ class Effects:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._absent: set[str] = set()
         self._unreported: set[str] = set()
+        self._failed: dict[str, tuple[int, datetime]] = {}  # how often in a row, and when last
 
     def take_absent(self) -> frozenset[str]:
         """The pods for which the API server answered 404 since the last call."""
@@ -64,22 +71,38 @@ class Effects:
         return frozenset(self._unreported)
 
     def begin(self, effects: Iterable[Effect], epoch: int) -> list[str]:
-        """Begin them all, and name them; one that is under way since an earlier iteration is not begun twice."""
-        names = []
+        """Begin them, and name them; one that is under way since an earlier iteration is not begun twice."""
+        wanted: dict[str, Effect] = {}
         for effect in effects:
-            name = f"{type(effect).__name__} {effect.name}"
-            self._beside.start(name, partial(self._carry_out, effect, epoch))
-            names.append(name)
-        return names
+            wanted.setdefault(f"{type(effect).__name__} {effect.name}", effect)
+        self._failed = {name: each for name, each in self._failed.items() if name in wanted}
+        begun = [name for name in wanted if not self._rests(name)]
+        for name in begun:
+            self._beside.start(name, partial(self._carry_out, name, wanted[name], epoch))
+        return begun
 
-    async def _carry_out(self, effect: Effect, epoch: int) -> bool:
+    def _rests(self, name: str) -> bool:
+        times, last = self._failed.get(name, (0, None))
+        return times > 1 and not is_time(last, FAILED_AGAIN, self._clock.now())
+
+    def _note_failure(self, name: str) -> None:
+        times, _ = self._failed.get(name, (0, None))
+        self._failed[name] = times + 1, self._clock.now()
+
+    async def _carry_out(self, name: str, effect: Effect, epoch: int) -> bool:
         async with self._places:
             try:
                 async with asyncio.timeout(CALL_DEADLINE.total_seconds()):
-                    return await self._do(effect, epoch)
+                    news = await self._do(effect, epoch)
             except TimeoutError:
                 log.warning("effect.timed_out", effect=type(effect).__name__, name=effect.name)
+                self._note_failure(name)
                 return False
+            except ControllerError:
+                self._note_failure(name)
+                raise
+        self._failed.pop(name, None)
+        return news
 
     async def _do(self, effect: Effect, epoch: int) -> bool:
         """Carry one out; True if the next iteration has something new to decide upon."""
@@ -119,9 +142,9 @@ class Effects:
             log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
             await self._workers.drop_intent(kill.name, epoch, self._clock.now())
             return False
-        except (InstallationGone, GitHubForbidden) as error:
-            if kill.pod_seen and not isinstance(error, InstallationGone):
-                raise  # it may be busy
+        except (GitHubNotFound, GitHubForbidden) as error:  # its repository may be gone too
+            if kill.pod_accepted and not isinstance(error, InstallationGone):
+                raise  # it may be busy; a pod that no kubelet has taken runs nothing
             log.info(
                 "worker.runner_out_of_reach", worker=kill.name
             )  # and its board is not to be lost for that

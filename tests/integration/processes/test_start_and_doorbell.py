@@ -20,7 +20,7 @@ NOWHERE = "http://127.0.0.1:9/webhook"
 async def test_a_listener_that_dies_while_health_answers_comes_back_and_an_iteration_runs(
     database_url: str, tmp_path: Path
 ) -> None:
-    """Between the rings nothing but the doorbell wakes this controller: it would sleep for an hour."""
+    """Nothing but the doorbell wakes this controller for a job: it would sleep for a minute, until its next pull."""
     timings = {**TIMINGS, "pollInterval": "1h"}
     async with a_stage(database_url, tmp_path, timings=timings) as stage, stage.child() as child:
         await child.iterated(1)

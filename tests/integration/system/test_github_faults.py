@@ -104,6 +104,29 @@ async def test_a_registration_that_is_gone_when_it_is_to_be_deleted(
         assert worker["failure_reason"] == "runner_never_registered"
 
 
+async def test_a_name_that_github_has_already_is_freed_and_another_one_taken(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+        rule = system.github.sim.faults.add(operation=".*jitconfig.*", hold="before")
+        ids = system.queue("acme/widgets", "rv1")
+        await system.settle()
+        await system.controller.loop.turn()
+        await rule.wait_held()
+        (row,) = await system.rows("SELECT name FROM workers WHERE status = 'pending'")
+        account = system.github.sim.world.accounts["acme"]
+        group = next(g for g in account.groups.values() if g.name == system.file.runner_group)
+        system.github.sim.runners.register(account, None, group, row["name"], ["rv1"])
+        rule.release(drop=False)
+        await system.until(system.finished(ids))
+        assert [each.status for each in system.github.sim.requests if "jitconfig" in each.operation].count(
+            409
+        ) == 1
+        assert system.github.sim.ledger.runner(row["name"]).removed_why == "deleted"
+        assert await system.statuses("workers") == {"completed": 2, "failed": 1}
+
+
 async def test_a_job_that_is_not_picked_up_in_time_goes_to_the_next_runner(
     database_url: str, tmp_path: Path
 ) -> None:

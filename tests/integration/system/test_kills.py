@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from controller.simulators.cluster import Behaviour
 from tests.integration.system.reading import asked, step_until
 from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
 KILL = "actions/delete-self-hosted-runner-from-org"
+MINT = "create-installation-access-token"
 
 
 async def failed_workers(system: System) -> list[dict[str, object]]:
@@ -88,3 +91,27 @@ async def test_a_worker_on_a_dead_board_is_failed_its_pod_forced_away_and_its_ru
         (failed, *_) = await failed_workers(system)
         assert (failed["name"], failed["failure_reason"]) == (name, "node_unreachable")
         assert name not in [each["metadata"]["name"] for each in system.cluster.pods()]
+
+
+@pytest.mark.parametrize("answer", ["the App is suspended", "403", "500"])
+async def test_a_kill_that_came_to_nothing_is_not_repeated_with_every_iteration(
+    answer: str, database_url: str, tmp_path: Path
+) -> None:
+    timings = {"podPendingTimeout": "60s"}
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 2}, timings=timings) as system:
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(fail_to_pull="*"))
+        system.cluster.set_board_behaviour("rv1-2", Behaviour(fail_to_pull="*"))
+        system.queue("acme/widgets", "rv1")
+        await system.step()
+        if answer == "the App is suspended":
+            system.github.sim.suspend("acme")
+        else:
+            system.github.sim.faults.add(operation=KILL, status=int(answer), times=None)
+        for _ in range(12):  # three minutes
+            await system.step(15)
+        before = len(asked(system, KILL)) + len(asked(system, MINT))
+        assert await system.rows("SELECT 1 FROM events WHERE kind = 'worker.ending'")
+        for _ in range(30):  # each push wakes the loop
+            system.queue("acme/widgets", "rv1", seconds=5)
+            await system.step(1)
+        assert len(asked(system, KILL)) + len(asked(system, MINT)) <= before + 4

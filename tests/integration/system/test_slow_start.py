@@ -70,6 +70,24 @@ async def test_an_image_refused_with_exit_7_costs_five_jit_calls_in_ten_minutes_
         await system.until(lambda: at_work(system) == 12, 30)
 
 
+async def test_an_image_that_is_refused_after_it_worked_costs_each_board_one_runner_and_then_two_an_hour(
+    database_url: str, tmp_path: Path
+) -> None:
+    """Nobody can know before the first refusal; from then on it is as with any other."""
+    async with a_system(database_url, tmp_path, **TWELVE) as system:
+        await system.until(system.finished(system.queue("acme/widgets", "rv1")))
+        before = jit_calls(system)
+        system.github.sim.refuse_runner_versions("acme", "9.0.0")
+        system.queue("acme/widgets", "rv1", jobs=30, seconds=3600)
+        for _ in range(40):  # ten minutes
+            await system.step(15)
+        assert jit_calls(system) == before + 12
+        assert "the image was refused: runner version refused" in await overview(system)
+        for _ in range(60):
+            await system.step(60)
+        assert before + 12 < jit_calls(system) <= before + 12 + 3
+
+
 @pytest.mark.timeout(300)
 async def test_pools_of_one_refused_image_cost_no_more_than_one_and_one_resume_has_it_tried_again(
     database_url: str, tmp_path: Path

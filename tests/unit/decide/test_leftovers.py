@@ -63,6 +63,15 @@ def test_a_runner_that_is_being_provisioned_is_no_leftover() -> None:
     assert find_leftover_runners(view, {}, PROD) == frozenset()
 
 
+@pytest.mark.parametrize(("rows", "left"), [({}, False), ({NAME: WorkerStatus.FAILED}, True)])
+def test_without_a_view_of_the_pods_a_missing_row_proves_nothing(
+    rows: dict[str, WorkerStatus], left: bool
+) -> None:
+    """After a restored database its pod may be at work; it is adopted as soon as it is seen."""
+    view = a_view(runners={SCOPE: (a_runner(),)}, pods=Unknown("away"))
+    assert find_leftover_runners(view, rows, PROD) == (frozenset({LEFTOVER}) if left else frozenset())
+
+
 def test_a_list_that_failed_shows_no_leftovers() -> None:
     assert find_leftover_runners(a_view(runners={SCOPE: Unknown("502")}), {}, PROD) == frozenset()
 
