@@ -5,8 +5,9 @@ import re
 from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import Window, a_window
-from tests.browser.fleet import IGNORED, RUNNING, seed_fleet
-from tests.integration.web_pages.seeding import Seed
+from tests.browser.fleet import FAILED_WORKER, IGNORED, RUNNING, seed_fleet
+from tests.clocks import EPOCH as NOW
+from tests.integration.web_pages.seeding import Seed, ago
 
 
 async def test_an_ignored_job_says_why_and_which_labels_are_served(window: Window, seed: Seed) -> None:
@@ -46,6 +47,60 @@ async def test_opened_log_lines_stay_open_over_a_live_update(window: Window, see
     await seed.worker("rise-riscv-runner-later0001", "pending")
     await expect(window.page.get_by_text("rise-riscv-runner-later0001")).to_be_visible(timeout=30_000)
     await expect(log.locator("pre")).to_be_visible()
+
+
+async def test_rows_that_leave_or_come_above_take_no_focus_from_those_below(
+    window: Window, seed: Seed
+) -> None:
+    for job_id in (1, 2, 3, 4, 5):
+        await seed.job(job_id, created_at=ago(minutes=30 - job_id))
+    await window.open("/jobs")
+    rows = window.page.locator("tbody tr")
+    link = window.page.get_by_role("link", name="build 3", exact=True)
+    await link.focus()
+    await seed.run("UPDATE jobs SET status = 'completed', conclusion = 'success' WHERE job_id IN (1, 4)")
+    await expect(rows.first).to_contain_text("#2", timeout=30_000)
+    await expect(link).to_be_focused()
+    await seed.job(6, created_at=ago(hours=9))
+    await expect(rows.first).to_contain_text("#6", timeout=30_000)
+    await expect(link).to_be_focused()
+    shown = [await rows.nth(number).get_attribute("data-key") for number in range(6)]
+    assert shown == ["6", "2", "3", "5", "4", "1"]
+
+
+async def test_what_appears_above_and_goes_again_leaves_the_rest_of_a_page_as_it_is(
+    window: Window, seed: Seed
+) -> None:
+    page, info = window.page, {"log_tail": "\n".join(["a line"] * 9)}
+    await seed.worker(
+        FAILED_WORKER, "failed", failure_reason="pod_failed", failure_info=info, completed_at=NOW
+    )
+    for node, board in (("node-1", "scw-em-rv1"), ("node-2", "bpi-f3")):
+        await seed.board(node, board=board)
+    await window.open("/")
+    log = page.locator("details.log").first
+    await log.locator("summary").click()
+    await log.locator("summary").focus()
+    await seed.hold("pool", "vector")
+    await expect(page.get_by_text("Needs a look")).to_be_visible(timeout=30_000)
+    await expect(log.locator("summary")).to_be_focused()
+    await expect(log.locator("pre")).to_be_visible()
+    await seed.run("DELETE FROM holds")
+    await expect(page.get_by_text("Needs a look")).to_be_hidden(timeout=30_000)
+    await expect(log.locator("summary")).to_be_focused()
+    await expect(log.locator("pre")).to_be_visible()
+
+
+async def test_a_list_whose_reasons_go_keeps_its_rows(window: Window, seed: Seed) -> None:
+    await seed.job(1, skip_reason="no_free_slots", skip_since=ago(minutes=3))
+    await window.open("/jobs")
+    link = window.page.get_by_role("link", name="build 1", exact=True)
+    await link.focus()
+    await seed.run(
+        "UPDATE jobs SET skip_reason = NULL, skip_since = NULL, status = 'running', started_at = now()"
+    )
+    await expect(window.page.locator(".once")).to_have_count(0, timeout=30_000)
+    await expect(link).to_be_focused()
 
 
 async def test_the_search_field_is_one_key_away_and_takes_a_pasted_address(
