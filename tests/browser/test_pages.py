@@ -2,9 +2,10 @@
 
 import re
 
-from playwright.async_api import Browser, expect
+import pytest
+from playwright.async_api import Browser, ViewportSize, expect
 
-from tests.browser.conftest import Window, a_window
+from tests.browser.conftest import DESKTOP, PHONE, Window, a_window
 from tests.browser.fleet import FAILED_WORKER, IGNORED, RUNNING, seed_fleet
 from tests.clocks import EPOCH as NOW
 from tests.integration.web_pages.seeding import Seed, ago
@@ -37,6 +38,27 @@ async def test_what_opens_a_command_looks_as_if_it_opens_and_not_as_if_it_ran(
     await drain.click()
     assert (await drain.evaluate(after)).strip('" ') == "▴"
     await expect(window.page.get_by_text("/drain").first).to_be_visible()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_names_of_boards_and_ids_of_jobs_are_shown_whole(
+    browser: Browser, base: str, seed: Seed, viewport: ViewportSize
+) -> None:
+    for number, state in enumerate(
+        ("promised", "busy", "held", "unreachable", "no_resource", "not_ready"), 1
+    ):
+        await seed.board(f"scw-em-rv1-{number}", state, free=0)
+    await seed.job(61234567890, "running", runner_name="rise-riscv-runner-abcdefghi", started_at=NOW)
+    await seed.worker("rise-riscv-runner-abcdefghi", node="scw-em-rv1-1")
+    async with a_window(browser, base, viewport) as window:
+        await window.open("/")
+        cut = (
+            "tiles => tiles.filter(tile => tile.scrollWidth > tile.clientWidth).map(tile => tile.textContent)"
+        )
+        assert await window.page.locator(".tile *").evaluate_all(cut) == []
+        await window.open("/workers")
+        job = window.page.get_by_role("link", name="#61234567890")
+        assert await job.evaluate("link => link.getClientRects().length") == 1
 
 
 async def test_opened_log_lines_stay_open_over_a_live_update(window: Window, seed: Seed) -> None:
