@@ -155,7 +155,7 @@ def _begin_term(lasting: _Lasting) -> Term:
         return demand.slots
 
     advertise = Advertise(file, cluster, beside)
-    boards = BoardWatch(cluster, BoardStore(database), matched, clock, file.kubernetes.board_label)
+    boards = BoardWatch(BoardStore(database), matched, clock, file.kubernetes.board_label)
     heartbeats = HeartbeatWatch(HeartbeatStore(database), cluster, matched, clock, file.catalogue)
     prune = Prune(file.retention, RetentionStore(database), clock, beside)
     unheard = UnheardStore(database)

@@ -92,6 +92,7 @@ class _Fleet:
     held: frozenset[str]
     rank: Mapping[str, int]  # how many pools could use the node; the least wanted is given away first
     used: Mapping[str, int] = field(default_factory=dict)  # slots that pods on the node take
+    pods: Mapping[str, str] = field(default_factory=dict)  # the first of these by name
     candidates: dict[_Key, tuple[str, ...]] = field(default_factory=dict)
 
     def usable(self, key: _Key) -> tuple[str, ...]:
@@ -218,7 +219,7 @@ def free_slots(
 
     `pools` tell which boards many want, `offers` of which boards only so many slots may be used.
     """
-    used: Counter[str] = Counter()
+    used, first = Counter[str](), dict[str, str]()
     left = {
         node.name: min(node.slots, offers.get(node.name, node.slots))
         for node in nodes.nodes.values()
@@ -232,9 +233,10 @@ def free_slots(
             unplaced.extend([_either_way(pod.node_selector)] * pod.slots)
         else:
             used[pod.node] += pod.slots
+            first[pod.node] = min(pod.name, first.get(pod.node, pod.name))
             if pod.node in left:
                 left[pod.node] = max(0, left[pod.node] - pod.slots)
-    fleet = _Fleet(nodes.nodes, held, _rank(nodes, held, pools), used)
+    fleet = _Fleet(nodes.nodes, held, _rank(nodes, held, pools), used, first)
     return _place(SlotMap(fleet, left), unplaced)
 
 

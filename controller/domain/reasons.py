@@ -172,7 +172,8 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     ),
     Skip.NOT_PICKED_UP: Explanation(
         "A runner with these labels is ready, but GitHub does not give it this job.",
-        "Operators: check that the runner group on GitHub serves this repository. Developers: check `concurrency`.",
+        "Operators: check that the runner group on GitHub serves this repository. "
+        "Developers: another run may come first by the workflow's `concurrency`.",
     ),
     Skip.RUNNER_ON_ITS_WAY: Explanation(
         "Enough runners for these labels are starting, or ready for a job.",
@@ -188,7 +189,7 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     ),
     Skip.GITHUB_BUDGET_LOW: Explanation(
         "GitHub cannot be asked for another runner of this account right now.",
-        "Nothing to do: from the time shown on runners are asked for again, each job in its turn.",
+        "Nothing to do: from the time shown, runners are asked for again, each job in its turn.",
     ),
     Skip.CLUSTER_UNKNOWN: Explanation(
         "The state of the cluster cannot be read right now, so nothing is started.",

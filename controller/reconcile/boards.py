@@ -8,7 +8,7 @@ from controller.decide.pace import is_time
 from controller.domain.boards import Board
 from controller.domain.constants import HEARTBEAT_EVERY
 from controller.domain.sightings import Unknown
-from controller.ports import Boards, Clock, Cluster
+from controller.ports import Boards, Clock
 
 
 class BoardWatch:
@@ -16,13 +16,11 @@ class BoardWatch:
 
     def __init__(
         self,
-        cluster: Cluster,
         boards: Boards,
         matched: Callable[[], SlotMap | Unknown],
         clock: Clock,
         board_label: str,
     ) -> None:
-        self._cluster = cluster
         self._boards = boards
         self._matched = matched
         self._clock = clock
@@ -32,10 +30,10 @@ class BoardWatch:
 
     async def run(self, epoch: int) -> None:
         """Write the boards that changed; all of them at every heartbeat. An unknown view writes nothing."""
-        pods, slots, now = self._cluster.pods(), self._matched(), self._clock.now()
-        if isinstance(pods, Unknown) or isinstance(slots, Unknown):
+        slots, now = self._matched(), self._clock.now()
+        if isinstance(slots, Unknown):
             return
-        seen = {board.node: board for board in describe_boards(slots, pods, self._label)}
+        seen = {board.node: board for board in describe_boards(slots, self._label)}
         known = self._written if self._written is not None else dict.fromkeys(await self._boards.known())
         beat = is_time(self._beat_at, HEARTBEAT_EVERY, now)
         changed = [board for node, board in seen.items() if beat or known.get(node) != board]

@@ -46,7 +46,8 @@ def refuse_unknown(query: QueryParams, known: Set[str]) -> None:
             several = " Several are separated by commas." if name == "status" else ""
             raise BadQuery(f"{name} is given more than once; give it once.{several}")
         if name not in known:
-            offer = f"there are {', '.join(sorted(known))}" if known else "none is taken"
+            verb = "is" if len(known) == 1 else "are"
+            offer = f"there {verb} {', '.join(sorted(known))}" if known else "none is taken"
             raise BadQuery(f"There is no parameter {clip(name, 40)!r} here; {offer}.")
 
 

@@ -44,15 +44,51 @@ function match(now, next) {
   if (now.nodeName !== "SELECT") matchChildren(now, next);
 }
 
+// What is moved loses focus, selection and scroll: of the nodes that stay, the longest run already in order stands still.
+function longestRun(nodes, order) {
+  let longest = { length: 0 };
+  const runs = [];
+  for (const node of nodes) {
+    const at = order.get(keyOf(node));
+    let before = { length: 0 };
+    for (const run of runs) if (run.at < at && run.length > before.length) before = run;
+    runs.push({ node, at, before, length: before.length + 1 });
+    if (before.length + 1 > longest.length) longest = runs.at(-1);
+  }
+  const standing = new Set();
+  for (let run = longest; run.length; run = run.before) standing.add(run.node);
+  return standing;
+}
+
+function firstByKey(parent, what) {
+  return new Map([...parent.children].map((child, index) => [keyOf(child), what(child, index)]).filter(([key]) => key).reverse());
+}
+
 function matchChildren(now, next) {
-  const keyed = new Map([...now.children].filter(keyOf).map((child) => [keyOf(child), child]));
+  const order = firstByKey(next, (child, index) => index);
+  const keyed = firstByKey(now, (child) => child);
+  const staying = [...now.children].filter((child) => keyed.get(keyOf(child)) === child && order.has(keyOf(child)));
+  const standing = longestRun(staying, order);
+  for (const child of keyed.values()) if (!standing.has(child)) child.remove();
   let place = now.firstChild;
+  const drop = () => {
+    const after = place.nextSibling;
+    if (!(place instanceof Element && place.matches(OURS))) place.remove();
+    place = after;
+  };
   for (const wanted of [...next.childNodes]) {
-    const moved = keyed.get(keyOf(wanted));
-    if (moved && moved !== place && alike(moved, wanted)) {
-      now.insertBefore(moved, place);
-      match(moved, wanted);
-    } else if (place && alike(place, wanted)) {
+    const kept = keyed.get(keyOf(wanted));
+    keyed.delete(keyOf(wanted));
+    if (wanted.nodeType === Node.ELEMENT_NODE) while (place && place.nodeType !== Node.ELEMENT_NODE) drop();
+    if (kept && alike(kept, wanted)) {
+      if (standing.has(kept)) {
+        while (place !== kept) drop();
+        place = kept.nextSibling;
+      } else {
+        now.insertBefore(kept, place);
+      }
+      match(kept, wanted);
+    } else if (place && !standing.has(place) && alike(place, wanted)) {
       const after = place.nextSibling;
       match(place, wanted);
       place = after;
@@ -62,11 +98,7 @@ function matchChildren(now, next) {
       now.insertBefore(added, place);
     }
   }
-  while (place) {
-    const after = place.nextSibling;
-    if (!(place instanceof Element && place.matches(OURS))) place.remove();
-    place = after;
-  }
+  while (place) drop();
 }
 
 function say(state, text) {

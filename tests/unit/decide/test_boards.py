@@ -20,7 +20,7 @@ def boards(
 ) -> list[Board]:
     shown = PodView({pod.name: pod for pod in pods or ()}, 1)
     slots = free_slots(NodeView({node.name: node for node in nodes}, 1), shown, claims, held)
-    return list(describe_boards(slots.promise(promised), shown, BOARD))
+    return list(describe_boards(slots.promise(promised), BOARD))
 
 
 def test_a_free_board_has_no_worker() -> None:
