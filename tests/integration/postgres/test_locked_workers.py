@@ -78,7 +78,7 @@ async def test_pods_and_readings_are_noted_of_each_worker_its_own(database: Data
 
 async def test_a_bad_row_does_not_undo_the_others(database: Database) -> None:
     epoch, _ = await reserved(database, 3)
-    changes = [read("worker-0"), read("worker-1", "no text: \0"), Finish("worker-2")]
+    changes: list[WorkerChange] = [read("worker-0"), read("worker-1", "no text: \0"), Finish("worker-2")]
     assert await apply(database, epoch, changes) == [True, False, True]
     found = await rows(database, "SELECT runner_version, status FROM workers ORDER BY name")
     assert [tuple(row.values()) for row in found] == [
@@ -91,5 +91,5 @@ async def test_a_bad_row_does_not_undo_the_others(database: Database) -> None:
 async def test_a_row_that_has_moved_on_says_so(database: Database) -> None:
     epoch, _ = await reserved(database, 2)
     assert await apply(database, epoch, [Finish("worker-0")]) == [True]
-    late = [read("worker-0"), read("worker-1"), Finish("worker-0"), read("nobody")]
+    late: list[WorkerChange] = [read("worker-0"), read("worker-1"), Finish("worker-0"), read("nobody")]
     assert await apply(database, epoch, late) == [False, True, False, False]
