@@ -54,6 +54,7 @@ async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
     await page.route(f"{github.rstrip('/')}/**", create)
     await page.goto("/create.html")
     await page.locator("#github").fill(github)
+    await page.locator("#kind").select_option("organization" if owner else "user")
     await page.locator("#owner").fill(owner)
     await page.locator("#name").fill("our-boards")
     await page.get_by_role("button", name="Create on GitHub").click()
@@ -68,6 +69,16 @@ async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
     manifest = json.loads(posted["manifest"][0])
     assert manifest["name"] == "our-boards"
     assert manifest["hook_attributes"]["url"] == "https://switchboard.example.org/webhook"
+
+
+async def test_the_app_of_an_organization_is_not_made_where_it_could_not_be_installed(page: Page) -> None:
+    """It is a private one, so it must belong to the organization."""
+    await page.goto("/create.html")
+    await page.locator("#name").fill("our-boards")
+    await page.get_by_role("button", name="Create on GitHub").click()
+    await expect(page.locator("#owner:invalid")).to_be_focused()
+    await page.locator("#kind").select_option("user")
+    await expect(page.locator("#owner:invalid")).to_have_count(0)
 
 
 @pytest.mark.parametrize("kind", ["organization", "user"])
