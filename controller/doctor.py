@@ -90,6 +90,9 @@ async def _database(settings: Settings) -> list[Finding]:
         todo = "Check $DATABASE_URL and that the server is reached from here: `psql \"$DATABASE_URL\" -c 'SELECT 1'`."
         if "unsupported startup parameter" in str(error):
             todo = "A pooler refuses our session settings: point $DATABASE_URL at PostgreSQL itself."
+        elif "InsufficientPrivilege" in str(error):  # a backup was restored by somebody else, for one
+            look = f"psql \"$DATABASE_URL\" -c '\\dt {database.schema}.*'"
+            todo = f"$DATABASE_URL must be of the user who owns the tables: `{look}` tells who does."
         return [fault("database", str(error), todo)]
 
 

@@ -14,6 +14,7 @@ OLDEST_POSTGRES = 140_000
 SHORT_TOKEN = 16
 POLICY = "PodSecurity"  # how the API server begins to say that a Pod Security level is violated
 NO_RIGHT = "cannot create resource"  # how it says that it is our own rights that are missing
+UNAUTHORIZED = 401  # it does not know who we are
 
 
 def helm_upgrade(release: str) -> str:
@@ -113,6 +114,8 @@ def judge_pod(pool: str, refusal: ClusterError | None, namespace: str, release: 
             todo = f"Runner pods are privileged: `kubectl label --overwrite namespace {namespace} {label}`."
         case ClusterForbidden() if NO_RIGHT in str(refusal):
             todo = f"Let it create pods in {namespace}: `{helm_upgrade(release)} rbac.create=true`."
+        case ClusterForbidden() if refusal.status == UNAUTHORIZED:
+            todo = "Check who we are there: `kubectl auth whoami`."
         case ClusterForbidden():
             todo = f"A quota or another admission rule says no: `kubectl -n {namespace} describe quota`."
         case ClusterUnavailable():

@@ -18,6 +18,7 @@ from tests.chart.helm import ROOT
 from tests.serving import serving
 
 MANIFESTS = ROOT / "deploy" / "github-app"
+OF_ACME = "/organizations/acme/settings/apps/new"
 
 
 @pytest.fixture
@@ -31,15 +32,16 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
 
 
 @pytest.mark.parametrize(
-    ("github", "owner", "form", "api"),
+    ("github", "kind", "owner", "form", "api"),
     [
-        ("https://github.com", "acme", "/organizations/acme/settings/apps/new", "https://api.github.com"),
-        ("https://acme.ghe.com", "", "/settings/apps/new", "https://api.acme.ghe.com"),
-        ("https://git.example.org/", "", "/settings/apps/new", "https://git.example.org/api/v3"),
+        ("https://github.com", "organization", "acme", OF_ACME, "https://api.github.com"),
+        ("https://github.com", "user", "acme", OF_ACME, "https://api.github.com"),
+        ("https://acme.ghe.com", "user", "", "/settings/apps/new", "https://api.acme.ghe.com"),
+        ("https://git.example.org/", "user", "", "/settings/apps/new", "https://git.example.org/api/v3"),
     ],
 )
 async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
-    page: Page, github: str, owner: str, form: str, api: str
+    page: Page, github: str, kind: str, owner: str, form: str, api: str
 ) -> None:
     sent: list[tuple[str, dict[str, list[str]]]] = []
 
@@ -54,6 +56,7 @@ async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
     await page.route(f"{github.rstrip('/')}/**", create)
     await page.goto("/create.html")
     await page.locator("#github").fill(github)
+    await page.locator("#kind").select_option(kind)
     await page.locator("#owner").fill(owner)
     await page.locator("#name").fill("our-boards")
     await page.get_by_role("button", name="Create on GitHub").click()
@@ -67,7 +70,19 @@ async def test_the_app_is_made_and_fetched_where_it_was_asked_for(
     assert urlsplit(address).path == form
     manifest = json.loads(posted["manifest"][0])
     assert manifest["name"] == "our-boards"
+    # Anybody may install a public one and use the boards: only where a private one could be installed nowhere.
+    assert manifest["public"] is (kind == "user" and owner != "")
     assert manifest["hook_attributes"]["url"] == "https://switchboard.example.org/webhook"
+
+
+async def test_the_app_of_an_organization_is_not_made_where_it_could_not_be_installed(page: Page) -> None:
+    """It is a private one, so it must belong to the organization."""
+    await page.goto("/create.html")
+    await page.locator("#name").fill("our-boards")
+    await page.get_by_role("button", name="Create on GitHub").click()
+    await expect(page.locator("#owner:invalid")).to_be_focused()
+    await page.locator("#kind").select_option("user")
+    await expect(page.locator("#owner:invalid")).to_have_count(0)
 
 
 @pytest.mark.parametrize("kind", ["organization", "user"])

@@ -49,16 +49,16 @@ def values(*more: Mapping[str, Any]) -> str:
     return yaml.safe_dump(merged)
 
 
-def template(given: str, *more: str) -> tuple[int, str]:
+def template(given: str, *more: str, release: str = RELEASE) -> tuple[int, str]:
     """Render the chart with these values."""
     where = ["--namespace", NAMESPACE, "--kube-version", VERSION, *more]
-    return run("template", RELEASE, str(CHART), *where, "--values", "-", given=given)
+    return run("template", release, str(CHART), *where, "--values", "-", given=given)
 
 
 @cache
-def rendered_text(given: str) -> str:
+def rendered_text(given: str, release: str) -> str:
     """The manifest, which must come out."""
-    code, said = template(given)
+    code, said = template(given, release=release)
     assert code == 0, said
     return said
 
@@ -66,8 +66,9 @@ def rendered_text(given: str) -> str:
 class Rendered:
     """The objects of one rendering."""
 
-    def __init__(self, given: str) -> None:
-        self.objects: list[Json] = [each for each in yaml.safe_load_all(rendered_text(given)) if each]
+    def __init__(self, given: str, release: str = RELEASE) -> None:
+        text = rendered_text(given, release)
+        self.objects: list[Json] = [each for each in yaml.safe_load_all(text) if each]
 
     def kinds(self) -> set[str]:
         """Which kinds there are."""

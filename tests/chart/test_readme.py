@@ -125,4 +125,5 @@ def test_the_manifests_ask_for_what_the_table_says() -> None:
         manifest = json.loads((MANIFESTS / f"{kind}.json").read_text(encoding="utf-8"))
         assert manifest["default_permissions"] == {k: v for k, v in wanted.items() if v}
         assert manifest["default_events"] == ["workflow_job"]
+        assert manifest["public"] is False  # or anybody might install it, and have jobs run on the boards
         assert manifest["hook_attributes"]["url"].endswith("/webhook")

@@ -317,18 +317,111 @@ def test_withdrawing_makes_no_role_or_account_where_the_chart_makes_no_roles(
         assert hooks["Job"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
 
 
-def test_every_pod_is_under_a_network_policy_and_the_database_talks_to_ours_only() -> None:
-    rendered = render({"trialDatabase": {"enabled": True, "password": "x"}})
-    covered = set()
-    for policy in rendered.all("NetworkPolicy"):
-        selector = policy["spec"]["podSelector"]
-        covered.add(selector["matchLabels"].get("app.kubernetes.io/component"))
-        for expression in selector.get("matchExpressions", []):
-            covered |= set(expression["values"])
-    assert rendered.components() | {"doctor"} <= covered
+def selected(selector: Json, labels: Json) -> bool:
+    """Whether a label selector takes what has these labels."""
+    given = selector.get("matchLabels", {}).items() <= labels.items()
+    return given and all(
+        labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", ())
+    )
+
+
+def all_pods(rendered: Rendered) -> dict[str, Json]:
+    """The pods of a release by component, those of its hooks too."""
+    return {name: rendered.pod(name) for name in (*rendered.components(), "doctor")}
+
+
+def selector_of(obj: Json) -> Json:
+    """Which pods an object is about."""
+    spec: Json = obj["spec"]
+    if obj["kind"] == "Service":
+        return {"matchLabels": spec["selector"]}
+    selector: Json = spec.get("podSelector") or spec["selector"]
+    return selector
+
+
+def taken(selector: Json, *releases: Rendered) -> list[str]:
+    """The components whose pods a selector takes, in all these releases of one namespace."""
+    pods = [pod for each in releases for pod in all_pods(each).items()]
+    return sorted(name for name, pod in pods if selected(selector, pod["metadata"]["labels"]))
+
+
+WHOLE: Json = {
+    "trialDatabase": {"enabled": True, "password": "x"},
+    "config": {"boards": {"advertise": True}},
+    "commonLabels": {"team": "ci"},
+}
+# Whom each object is about, by its kind and how its name ends.
+ABOUT = {
+    ("Service", "-switchboard"): ["controller"],
+    ("Service", "-webhook"): ["webhook"],
+    ("Service", "-postgresql"): ["postgresql"],
+    ("PodDisruptionBudget", "-webhook"): ["webhook"],
+    ("NetworkPolicy", "-controller"): ["controller", "doctor", "withdraw"],
+    ("NetworkPolicy", "-webhook"): ["webhook"],
+    ("NetworkPolicy", "-postgresql"): ["postgresql"],
+}
+
+
+@pytest.mark.parametrize("names", [{}, {"nameOverride": "a-switchboard"}], ids=["plain", "renamed"])
+def test_every_selector_takes_the_pods_that_it_is_for_and_of_its_own_release_alone(names: Json) -> None:
+    """The API server accepts any; what selects nobody would do nothing, and nobody would be told."""
+    rendered, beside = (Rendered(values(WHOLE, names), release) for release in (RELEASE, "beside"))
+    found = [each for each in rendered.objects if each["kind"] in {kind for kind, _ in ABOUT}]
+    assert len(found) == len(ABOUT)
+    for (kind, name), components in ABOUT.items():
+        assert taken(selector_of(rendered.one(kind, name)), rendered, beside) == components, (kind, name)
+    (spread,) = rendered.pod("webhook")["spec"]["topologySpreadConstraints"]
+    assert taken(spread["labelSelector"], rendered, beside) == ["webhook"]
+
+
+def test_every_service_leads_to_a_port_that_its_pods_have() -> None:
+    for rendered in (render(WHOLE), render(WHOLE, {"mode": "all"})):
+        for service in rendered.all("Service"):
+            (component,) = taken(selector_of(service), rendered)
+            (container,) = rendered.pod(component)["spec"]["containers"]
+            (port,) = service["spec"]["ports"]
+            assert port["targetPort"] in [each["name"] for each in container["ports"]]
+
+
+def test_every_pod_is_under_a_network_policy_that_says_both_who_comes_in_and_where_it_goes() -> None:
+    rendered = render(WHOLE)
+    policies = [each["spec"] for each in rendered.all("NetworkPolicy")]
+    covered = {name for each in policies for name in taken(each["podSelector"], rendered)}
+    assert covered == all_pods(rendered).keys()
+    assert all(each["policyTypes"] == ["Ingress", "Egress"] for each in policies)
+
+
+def test_only_what_needs_the_trial_database_reaches_it_and_it_reaches_nobody() -> None:
+    rendered, beside = render(WHOLE), Rendered(values(WHOLE), "beside")
     database = rendered.one("NetworkPolicy", "-postgresql")["spec"]
+    (rule,) = database["ingress"]
+    (peer,) = rule["from"]
+    assert peer.keys() == {"podSelector"}  # so of this namespace
+    assert taken(peer["podSelector"], rendered, beside) == ["controller", "doctor", "webhook"]
+    (port,) = rendered.pod("postgresql")["spec"]["containers"][0]["ports"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": port["name"]}]
     assert "egress" not in database
-    assert "Egress" in database["policyTypes"]
+
+
+NAMES = {("UDP", 53), ("TCP", 53), ("UDP", 5353), ("TCP", 5353)}  # the second port is OpenShift's
+OUTSIDE = {("TCP", port) for port in (443, 6443, 16443, 5432)}  # GitHub, API servers and PostgreSQL
+
+
+@pytest.mark.parametrize("component", ["controller", "webhook"])
+@pytest.mark.parametrize(
+    ("given", "outside"),
+    [({}, OUTSIDE), ({"egressPorts": [8443]}, {("TCP", 8443)})],
+    ids=["default", "given"],
+)
+def test_the_program_reaches_what_it_has_to_and_no_other_port(
+    component: str, given: Json, outside: set[tuple[str, int]]
+) -> None:
+    more = {"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}
+    rendered = render({"networkPolicy": {**given, "extraEgress": [more]}})
+    *rules, last = rendered.one("NetworkPolicy", f"-{component}")["spec"]["egress"]
+    assert last == more
+    assert all(rule.keys() == {"ports"} for rule in rules)  # wherever that is
+    assert {(port["protocol"], port["port"]) for rule in rules for port in rule["ports"]} == NAMES | outside
 
 
 def test_the_receiver_survives_a_drain() -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from controller.settings import parse_file
 from hack.chart_schema import SCHEMA, comments, rendered
-from tests.chart.helm import CHART, SCENARIOS, refusal, render, run, scenario, template, values
+from tests.chart.helm import CHART, SCENARIOS, Rendered, refusal, render, run, scenario, template, values
 
 TEMPLATES = "\n".join(
     path.read_text(encoding="utf-8") for path in CHART.rglob("templates/**/*") if path.is_file()
@@ -92,7 +92,9 @@ def test_a_key_file_that_is_not_mounted_is_noticed() -> None:
 
 
 def test_a_trial_database_needs_a_password_that_stays() -> None:
-    assert "trialDatabase.password" in refusal({"trialDatabase": {"enabled": True}})
+    bare = {**yaml.safe_load(values()), "trialDatabase": {"enabled": True, "password": None}}
+    for said in (refusal({"trialDatabase": {"enabled": True}}), template(yaml.safe_dump(bare))[1]):
+        assert "trialDatabase.password: missing" in said
 
 
 def test_values_of_an_umbrella_chart_are_let_through() -> None:
@@ -105,6 +107,35 @@ def leaves(tree: Any, place: str = "") -> set[str]:
     if not isinstance(tree, dict) or not tree or name in FREE:
         return {place.removeprefix(".")}
     return {path for key, value in tree.items() for path in leaves(value, f"{place}.{key}")}
+
+
+def value_at(path: str) -> Any:
+    """The default of a value."""
+    found = yaml.safe_load(DEFAULTS)
+    for name in path.split("."):
+        found = found[name]
+    return found
+
+
+EMPTY = sorted(path for path in leaves(yaml.safe_load(DEFAULTS)) if value_at(path) in ({}, []))
+EVERYTHING: dict[str, Any] = {
+    "metrics": {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "grafanaDashboard")},
+    "ingress": {"enabled": True, "host": "example.org"},
+    "appKeys": {"existingSecret": "keys"},
+}
+
+
+@pytest.mark.parametrize("path", EMPTY)
+def test_a_key_with_nothing_behind_it_is_as_good_as_none(path: str) -> None:
+    """As in a file in which only comments are left below `affinity:`; helm then takes the default away too."""
+    given = values(EVERYTHING)
+    bare = yaml.safe_load(given)
+    section, _, name = path.rpartition(".")
+    place = bare
+    for part in filter(None, section.split(".")):
+        place = place.setdefault(part, {})
+    place[name] = None
+    assert Rendered(yaml.safe_dump(bare)).objects == Rendered(given).objects
 
 
 # Sections that are handed around whole, so that no template names these values by their path.

@@ -36,12 +36,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- /* The same with more labels, which win: (list context labels). */}}
 {{- define "switchboard.labelled" -}}
-{{- merge (deepCopy (index . 1)) (include "switchboard.labels" (index . 0) | fromYaml) | toYaml -}}
+{{- merge (deepCopy (index . 1 | default dict)) (include "switchboard.labels" (index . 0) | fromYaml) | toYaml -}}
 {{- end }}
 
 {{- /* Of pods: nothing that changes with every version, so that an upgrade restarts only what it changes. */}}
 {{- define "switchboard.podLabels" -}}
-{{- merge (include "switchboard.selector" . | fromYaml) .Values.commonLabels | toYaml -}}
+{{- merge (include "switchboard.selector" . | fromYaml) (.Values.commonLabels | default dict) | toYaml -}}
 {{- end }}
 
 {{- define "switchboard.image" -}}
@@ -221,7 +221,7 @@ readinessProbe:
 {{- /* The affinity that was given, with every way onto a node closed to boards: (list context affinity). */}}
 {{- define "switchboard.affinity" -}}
 {{- $context := index . 0 -}}
-{{- $affinity := deepCopy (index . 1) -}}
+{{- $affinity := deepCopy (index . 1 | default dict) -}}
 {{- if $context.Values.keepOffBoards -}}
 {{- $off := dict "key" (include "switchboard.boardLabel" $context) "operator" "DoesNotExist" -}}
 {{- $required := "requiredDuringSchedulingIgnoredDuringExecution" -}}

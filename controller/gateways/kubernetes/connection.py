@@ -28,6 +28,8 @@ async def connect(kubeconfig: Path | None, account: Path = ACCOUNT) -> ApiClient
         if inside:
             loader = InClusterConfigLoader(str(token), str(authority))  # type: ignore[no-untyped-call]
             loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+            # $HTTPS_PROXY is the way to GitHub: no proxy leads back into the cluster.
+            configuration.client_session_kwargs = {"trust_env": False}
         else:
             await load_kube_config(  # type: ignore[no-untyped-call]
                 config_file=source, client_configuration=configuration, persist_config=False

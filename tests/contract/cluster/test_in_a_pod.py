@@ -53,6 +53,16 @@ async def test_a_pod_reaches_the_api_server_as_its_account(account: Path, real_a
             await wire.fetch(listing(real_api, "secrets"))
 
 
+async def test_a_proxy_that_leads_to_github_is_not_asked_for_the_api_server(
+    account: Path, real_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    async with await connect(None, account) as client:
+        assert (await Wire(client, DEADLINE).fetch(listing(real_api, "pods")))["kind"] == "PodList"
+
+
 async def test_a_server_that_the_authority_has_not_signed_gets_no_token(account: Path, real_api: Api) -> None:
     (account / "ca.crt").write_bytes(OTHERS)
     async with await connect(None, account) as client:

@@ -3,6 +3,7 @@
 A Pod Security level that refuses runner pods is the real API server's affair: tests/chart/test_doctor_on_a_cluster.py.
 """
 
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from controller.domain.checkup import RIGHTS
 from controller.ports import Secret
@@ -67,6 +71,15 @@ async def our_clock_is_five_minutes_behind(system: System, folder: Path) -> Chan
 
 async def the_database_is_away(system: System, folder: Path) -> Changes:
     return {"database_url": Secret("postgresql://x:hush@127.0.0.1:1/nothing")}
+
+
+async def the_tables_are_somebody_elses(system: System, folder: Path) -> Changes:
+    user = f"user_{uuid.uuid4().hex[:8]}"
+    url = system.settings.database_url.reveal()
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as owner:
+        await owner.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
+        await owner.execute(sql.SQL("GRANT USAGE ON SCHEMA switchboard TO {}").format(sql.Identifier(user)))
+    return {"database_url": Secret(make_conninfo(url, user=user))}
 
 
 async def a_verb_is_missing(system: System, folder: Path) -> Changes:
@@ -147,6 +160,7 @@ CASES = [
     Case(our_clock_is_five_minutes_ahead, "clock: it is 5m ahead of GitHub's", "timedatectl", faults=3),
     Case(our_clock_is_five_minutes_behind, "clock: it is 5m behind GitHub's", "timedatectl set-ntp true"),
     Case(the_database_is_away, "database: ", 'psql "$DATABASE_URL"'),
+    Case(the_tables_are_somebody_elses, "database: InsufficientPrivilege", "\\dt switchboard.*"),
     Case(a_verb_is_missing, "rbac: may not list events in default", "kubectl -n default edit role NAME"),
     Case(no_node_has_the_label, "no node matches", "kubectl label node NODE riseproject.dev/board=rv1"),
     Case(the_nodes_lack_the_resource, "none of its 1 nodes offers", "--set config.boards.advertise=true"),

@@ -267,7 +267,8 @@ def test_a_pod_that_would_be_taken_is_in_order() -> None:
         (ClusterNotFound("404 NotFound: namespaces not found"), "kubectl create namespace runners"),
         (ClusterForbidden("403: violates PodSecurity"), "kubectl label --overwrite namespace runners"),
         (ClusterForbidden('403: User "x" cannot create resource "pods"'), "rbac.create=true"),
-        (ClusterForbidden("403: exceeded quota: small"), "kubectl -n runners describe quota"),
+        (ClusterForbidden("401 Unauthorized: Unauthorized", status=401), "kubectl auth whoami"),
+        (ClusterForbidden("403: exceeded quota: small", status=403), "kubectl -n runners describe quota"),
         (ClusterUnavailable("no answer in time"), "kubectl get --raw /readyz"),
     ],
 )
