@@ -58,6 +58,10 @@ class Jobs(Protocol):
         """Which of these jobs run on a worker of ours that has not ended."""
         ...
 
+    async def suspended(self, installations: Collection[int]) -> frozenset[int]:
+        """Which of these installations were last heard of as suspended or gone."""
+        ...
+
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
         """Write what sync_jobs concluded; the changes that really moved a job."""
         ...

@@ -216,3 +216,8 @@ class JobStore:
         ORDER BY installation_id, id DESC
     ) latest WHERE kind IN ('installation.suspend', 'installation.deleted', 'installation.auth_suspended')
     """
+
+    async def suspended(self, installations: Collection[int]) -> frozenset[int]:
+        """Which of these installations were last heard of as suspended or gone."""
+        rows = await self._database.fetch(self.SUSPENDED, {"ids": sorted(installations)})
+        return frozenset(row["installation_id"] for row in rows)
