@@ -169,6 +169,14 @@ class Workers(Protocol):
         ...
 
 
+class Moves(Protocol):
+    """Rows that follow an owner who has moved."""
+
+    async def move(self, old: Scope, new: Scope, epoch: int, now: datetime) -> None:
+        """Give the live rows of an installation the owner's present name and installation."""
+        ...
+
+
 class Boards(Protocol):
     """What pages know of the boards."""
 
