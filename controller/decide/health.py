@@ -114,7 +114,7 @@ def classify_worker(
     if reading is None or reading.busy or not _quiet_long_enough(worker, now):
         return Keep()
     if not reading.online and worker.online_at is None:
-        since = pod.running_at or worker.running_at or now
+        since = worker.running_at or pod.running_at or now
         return (
             Kill(Reason.RUNNER_NEVER_REGISTERED)
             if now - since > limits.registration_of(worker.pool)

@@ -52,6 +52,11 @@ def test_a_pools_own_registration_timeout_counts() -> None:
     assert verdict(worker, a_pod(running_at=ago(301)), OFFLINE, slow) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 
 
+def test_a_board_whose_clock_is_ahead_gives_its_runner_no_longer() -> None:
+    worker = a_worker(running_at=ago(121), **QUIET)  # as it was noticed
+    assert verdict(worker, a_pod(running_at=ago(-3600)), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
+
+
 def test_presence_in_the_list_does_not_prove_that_a_runner_came_online() -> None:
     assert verdict(a_worker(**QUIET), a_pod(), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 
