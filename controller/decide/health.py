@@ -103,7 +103,7 @@ def classify_worker(
     worker: Worker, pod: Pod | None, reading: ReadRunner | None, limits: HealthLimits, now: datetime
 ) -> Verdict:
     """Say what the health checks do with one live worker."""
-    if worker.bound or pod is None or pod.phase.ended or pod.deleting_since is not None:
+    if worker.bound or pod is None or pod.phase.ended or _leaves(pod, limits, now):
         return Keep()
     if worker.job_ended_at is not None:
         return Kill(Reason.POD_STUCK_AFTER_JOB) if now - worker.job_ended_at > limits.drain else Keep()
@@ -113,6 +113,8 @@ def classify_worker(
         return _judge_pending(pod, limits, now)
     if reading is None or reading.busy or not _quiet_long_enough(worker, now):
         return Keep()
+    if pod.deleting_since is not None:
+        return Kill(Reason.POD_MISSING)
     if not reading.online and worker.online_at is None:
         since = worker.running_at or pod.running_at or now
         return (
@@ -127,6 +129,11 @@ def classify_worker(
         return Kill(Reason.RUNNER_REMOVED)
     idle_since = worker.idle_since if reading.online else _idle_before(worker)
     return Kill(Reason.RUNNER_IDLE) if idle_since and now - idle_since > limits.idle else Keep()
+
+
+def _leaves(pod: Pod, limits: HealthLimits, now: datetime) -> bool:
+    """Whether somebody has deleted the pod and it is about to go; a board that hangs never lets go of one."""
+    return pod.deleting_since is not None and now - pod.deleting_since <= limits.drain
 
 
 def _idle_before(worker: Worker) -> datetime | None:
