@@ -45,7 +45,7 @@ class JobStore:
         return rows[0]["at"] if rows else None
 
     AT_WORK = """
-    SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name
+    SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name AND w.entity_id = j.entity_id
     WHERE j.job_id = ANY(%(job_ids)s) AND j.status = 'running' AND w.status IN ('pending', 'running')
     """
 
