@@ -167,4 +167,5 @@ def _kill(worker: Worker, pod: Pod | None, reason: Reason) -> EndRunnerThenPod:
         worker.runner_id,
         pod_seen=pod is not None,
         pod_accepted=pod is not None and pod.accepted_at is not None,
+        bound=worker.bound,
     )

@@ -120,8 +120,8 @@ class Effects:
             await self._workers.drop_intent(kill.name, epoch, self._clock.now())
             return False
         except (InstallationGone, GitHubForbidden) as error:
-            if kill.pod_seen and not isinstance(error, InstallationGone):
-                raise  # it may be busy
+            if kill.bound or (kill.pod_seen and not isinstance(error, InstallationGone)):
+                raise  # it is busy, or may be
             log.info(
                 "worker.runner_out_of_reach", worker=kill.name
             )  # and its board is not to be lost for that

@@ -90,3 +90,19 @@ async def test_a_runner_of_an_app_that_is_gone_is_left_alone(database_url: str, 
             await system.step(20)
         assert system.github.sim.ledger.runner(name).removed_at is None
         assert await system.statuses("workers") == {"running": 1}
+
+
+async def test_a_runner_that_got_a_job_while_its_end_was_pending_outlives_the_app(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
+        ids = system.queue("acme/widgets", "rv1", seconds=300)
+        for _ in range(3):
+            await system.step()
+        async with system.database.transaction() as connection:
+            await connection.execute(
+                "UPDATE workers SET ending_reason = 'runner_idle', ending_since = created_at"
+            )
+        system.github.sim.uninstall("acme")
+        await system.until(system.finished(ids), seconds=30)
+        assert system.github.sim.ledger.job(ids[0]).conclusion == "success"
