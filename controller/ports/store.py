@@ -211,6 +211,10 @@ class Stuck(Protocol):
         """Have GitHub asked about the running jobs whose worker ended before then; which they are."""
         ...
 
+    async def pull_back(self, latest: datetime, epoch: int, now: datetime) -> int:
+        """Take back what was put off beyond `latest`, and times of live workers to come; how many rows were."""
+        ...
+
 
 class Heartbeats(Protocol):
     """What a heartbeat reads and writes."""
