@@ -34,8 +34,7 @@ class Moved:
         if found.account is None or found.account.id != scope.entity.id:
             return None
         entity = replace(scope.entity, name=found.account.name)
-        repo = f"{entity.name}/{scope.repo.partition('/')[2]}" if scope.repo is not None else None
-        now_at = replace(scope, installation_id=found.installation_id, entity=entity, repo=repo)
+        now_at = replace(scope, installation_id=found.installation_id, entity=entity)
         if now_at == scope:
             return None
         self._github.forget_installation(scope.installation_id)

@@ -98,14 +98,24 @@ class Invariants:
         if self._peace_since is None:
             return
         board = change.object["metadata"]["labels"][BOARD_LABEL]
-        nodes = [n for n in self.system.cluster.nodes() if n["metadata"]["labels"].get(BOARD_LABEL) == board]
+        nodes = {
+            node["metadata"]["name"]
+            for node in self.system.cluster.nodes()
+            if node["metadata"]["labels"].get(BOARD_LABEL) == board
+        }
         live = [
             pod
             for pod in self.system.cluster.pods()
-            if pod["status"]["phase"] not in ENDED and pod["metadata"]["labels"][BOARD_LABEL] == board
+            if pod["status"]["phase"] not in ENDED
+            and pod["metadata"]["labels"][BOARD_LABEL] == board
+            and pod["spec"].get("nodeName") in {None, *nodes}
         ]
         if len(live) > len(nodes):
             self.broken.append(f"{change.at}: {len(live)} live pods for {len(nodes)} boards of type {board}")
+
+    def trouble(self) -> None:
+        """Something breaks in this moment."""
+        self._peace_since = None
 
     async def judge_now(self, *, at_peace: bool) -> None:
         """While nothing is broken, what a job is told about its wait is true, give or take what we cannot know yet."""

@@ -105,6 +105,7 @@ async def _days(
         if rng.random() < 0.15:
             _push(system, rng)
         if system.clock.now() >= strike_at:
+            invariants.trouble()
             await trouble.strike()
             strike_at = system.clock.now() + soon(rng)
         if rng.random() < 0.02:

@@ -7,14 +7,17 @@ from controller.gateways.postgres.database import Database
 
 
 class MoveStore:
-    """Writes to live rows only: those that have ended tell how it was."""
+    """Writes to live rows only: those that have ended tell how it was.
+
+    A repository keeps the name that GitHub gave it: that one redirects, one made up of the new owner and an old name
+    may never have been.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     WORKERS = """
-    UPDATE workers SET installation_id = %(installation_id)s, entity_name = %(entity_name)s,
-        repo = %(entity_name)s || '/' || split_part(repo, '/', 2), updated_at = %(now)s
+    UPDATE workers SET installation_id = %(installation_id)s, entity_name = %(entity_name)s, updated_at = %(now)s
     WHERE app_id = %(app_id)s AND installation_id = %(old)s AND entity_id = %(entity_id)s
       AND status IN ('pending', 'running')
     """
@@ -23,8 +26,8 @@ class MoveStore:
       AND status IN ('pending', 'running')
     """
     JOB = """
-    UPDATE jobs SET installation_id = %(installation_id)s, entity_name = %(entity_name)s,
-        repo = %(entity_name)s || '/' || split_part(repo, '/', 2), poll_at = %(now)s, updated_at = %(now)s
+    UPDATE jobs SET installation_id = %(installation_id)s, entity_name = %(entity_name)s, poll_at = %(now)s,
+        updated_at = %(now)s
     WHERE job_id = %(job_id)s AND status IN ('pending', 'running')
     """
 

@@ -61,7 +61,7 @@ async def test_a_job_that_waits_while_its_organization_is_renamed_gets_its_runne
             await system.step(30)
         assert system.finished(ids)()
         (row,) = await system.rows("SELECT entity_name, repo FROM jobs")
-        assert row == {"entity_name": "acme-labs", "repo": "acme-labs/widgets"}
+        assert row == {"entity_name": "acme-labs", "repo": "acme/widgets"}  # the address that redirects
 
 
 async def test_a_person_who_installs_the_app_anew_gets_an_idle_board_back(
