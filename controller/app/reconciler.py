@@ -13,6 +13,7 @@ from controller.app.world import World, cluster_of, github_of
 from controller.decide.breaker import Breakers
 from controller.decide.capacity import SlotMap
 from controller.domain.sightings import Unknown
+from controller.domain.views import Spares
 from controller.gateways.github.gateway import GitHubGateway
 from controller.gateways.kubernetes.gateway import KubernetesGateway
 from controller.gateways.postgres.auth_attempts import AuthAttemptStore
@@ -25,6 +26,7 @@ from controller.gateways.postgres.intake import Intake
 from controller.gateways.postgres.jobs import JobStore
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
+from controller.gateways.postgres.moves import MoveStore
 from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.quiet_pools import QuietPoolStore
 from controller.gateways.postgres.retention import RetentionStore
@@ -42,6 +44,7 @@ from controller.reconcile.forks import ForkGate
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.heartbeats import HeartbeatWatch
 from controller.reconcile.loop import Loop, Step, Term
+from controller.reconcile.moved import Moved
 from controller.reconcile.occurrences import OccurrenceWork
 from controller.reconcile.outside import Outside
 from controller.reconcile.provision import Provisioner
@@ -139,8 +142,12 @@ def _begin_term(lasting: _Lasting) -> Term:
     def in_flight() -> frozenset[str]:
         return provisioner.in_flight
 
+    def spares() -> Spares:
+        return demand.spares
+
+    moved, ring = Moved(github, MoveStore(database), clock), lasting.ring
     sync_workers = SyncWorkers(
-        file, github, cluster, workers, clock, metrics, in_flight, beside, lasting.ring, lambda: demand.spares
+        file, github, cluster, workers, clock, metrics, in_flight, beside, ring, spares, moved
     )
     breakers = BreakerWatch(BreakerStore(database), clock, file.catalogue)
 

@@ -34,6 +34,8 @@ def judge_breakers(endings: Sequence[Ending], images: Mapping[str, str], now: da
     pools: dict[str, list[Ending]] = defaultdict(list)
     by_image: dict[str, list[Ending]] = defaultdict(list)  # whichever pool they were in
     for ending in endings:
+        if ending.at > now + BACK_OFF_LAST:
+            continue  # of a clock that was ahead: it would hold boards until that time comes
         by_image[ending.image].append(ending)
         if images.get(ending.pool, ending.image) != ending.image:
             continue

@@ -114,7 +114,7 @@ def classify_worker(
     worker: Worker, pod: Pod | None, reading: ReadRunner | None, limits: HealthLimits, now: datetime
 ) -> Verdict:
     """Say what the health checks do with one live worker."""
-    if worker.bound or pod is None or pod.phase.ended or pod.deleting_since is not None:
+    if worker.bound or pod is None or pod.phase.ended or _leaves(pod, limits, now):
         return Keep()
     if worker.job_ended_at is not None:
         return Kill(Reason.POD_STUCK_AFTER_JOB) if now - worker.job_ended_at > limits.drain else Keep()
@@ -124,8 +124,10 @@ def classify_worker(
         return _judge_pending(pod, limits, now)
     if reading is None or reading.busy or not _quiet_long_enough(worker, now):
         return Keep()
+    if pod.deleting_since is not None:
+        return Kill(Reason.POD_MISSING)
     if not reading.online and worker.online_at is None:
-        since = pod.running_at or worker.running_at or now
+        since = worker.running_at or pod.running_at or now
         return (
             Kill(Reason.RUNNER_NEVER_REGISTERED)
             if now - since > limits.registration_of(worker.pool)
@@ -138,6 +140,11 @@ def classify_worker(
         return Kill(Reason.RUNNER_REMOVED)
     idle_since = worker.idle_since if reading.online else _idle_before(worker)
     return Kill(Reason.RUNNER_IDLE) if idle_since and now - idle_since > limits.idle else Keep()
+
+
+def _leaves(pod: Pod, limits: HealthLimits, now: datetime) -> bool:
+    """Whether somebody has deleted the pod and it is about to go; a board that hangs never lets go of one."""
+    return pod.deleting_since is not None and now - pod.deleting_since <= limits.drain
 
 
 def _idle_before(worker: Worker) -> datetime | None:
@@ -171,4 +178,5 @@ def _kill(worker: Worker, pod: Pod | None, reason: Reason) -> EndRunnerThenPod:
         worker.runner_id,
         pod_seen=pod is not None,
         pod_accepted=pod is not None and pod.accepted_at is not None,
+        bound=worker.bound,
     )

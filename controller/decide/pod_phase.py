@@ -1,6 +1,7 @@
 """PodPhaseSync: what a pod's phase says of its worker. Pure."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from controller.domain.changes import (
     CollectReport,
@@ -28,14 +29,14 @@ def sync_pod_phases(view: View) -> Decided:
         if pod is None:
             continue
         if _news(worker, pod):
-            changes.append(
-                SeePod(worker.name, pod.created_at, pod.resource_version, pod.node, pod.running_at)
-            )
+            running_at = _by_our_clock(pod.running_at, view.now)
+            changes.append(SeePod(worker.name, pod.created_at, pod.resource_version, pod.node, running_at))
         if not pod.phase.ended:
             continue
         if worker.pod_ended_at is None:
             unexplained = pod.phase is PodPhase.SUCCEEDED and worker.job_id is None
-            changes.append(PodGone(worker.name, pod.finished_at or view.now, look=unexplained))
+            ended_at = _by_our_clock(pod.finished_at, view.now) or view.now
+            changes.append(PodGone(worker.name, ended_at, look=unexplained))
         if worker.status.live:
             changes.extend(_ended(worker, pod, view))
     failed = {change.name for change in changes if isinstance(change, Fail)}
@@ -47,6 +48,11 @@ def sync_pod_phases(view: View) -> Decided:
             ended = worker.completed_at or view.now
             effects.append(CollectReport(worker.name, last=view.now - ended >= REPORT_PATIENCE))
     return Decided(tuple(changes), tuple(effects))
+
+
+def _by_our_clock(told: datetime | None, now: datetime) -> datetime | None:
+    """A time that a board has told; its clock may be ahead, and nothing is to wait for that."""
+    return min(told, now) if told is not None else None
 
 
 def _news(worker: Worker, pod: Pod) -> bool:
@@ -63,7 +69,7 @@ def _ended(worker: Worker, pod: Pod, view: View) -> Iterator[WorkerChange]:
         yield Fail(worker.name, _reason(worker, pod), _info(pod))
     elif worker.job_id is not None:
         yield Finish(worker.name)
-    elif view.now - (worker.pod_ended_at or pod.finished_at or view.now) >= NO_JOB_GRACE:
+    elif worker.pod_ended_at is not None and view.now - worker.pod_ended_at >= NO_JOB_GRACE:
         removed = worker.online_at is not None
         yield Fail(worker.name, Reason.RUNNER_REMOVED if removed else Reason.NO_JOB_RAN, _info(pod))
 

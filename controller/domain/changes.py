@@ -154,6 +154,7 @@ class EndRunnerThenPod:
     runner_id: int | None
     pod_seen: bool
     pod_accepted: bool
+    bound: bool = False  # GitHub has given it a job since its end was decided
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,9 @@ SECRET_SWEEP_EVERY = timedelta(minutes=1)
 SECRET_SWEEP_AGE = timedelta(minutes=5)  # of a Secret that no row tells of
 ENDED_SECRET_AGE = timedelta(seconds=30)  # of a Secret whose row has ended
 STUCK_AFTER = timedelta(minutes=5)
+PUT_OFF_WITHIN = timedelta(
+    hours=2
+)  # nothing of a job is put off for longer: GitHub's limits last an hour at most
 LOCK_TIMEOUT = timedelta(seconds=10)
 
 # provision

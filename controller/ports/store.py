@@ -58,6 +58,10 @@ class Jobs(Protocol):
         """Which of these jobs run on a worker of ours that has not ended."""
         ...
 
+    async def suspended(self, installations: Collection[int]) -> frozenset[int]:
+        """Which of these installations were last heard of as suspended or gone."""
+        ...
+
     async def apply(self, changes: Sequence[JobChange], epoch: int, now: datetime) -> list[JobChange]:
         """Write what sync_jobs concluded; the changes that really moved a job."""
         ...
@@ -165,6 +169,14 @@ class Workers(Protocol):
         ...
 
 
+class Moves(Protocol):
+    """Rows that follow an owner who has moved."""
+
+    async def move(self, old: Scope, new: Scope, epoch: int, now: datetime) -> None:
+        """Give the live rows of an installation the owner's present name and installation."""
+        ...
+
+
 class Boards(Protocol):
     """What pages know of the boards."""
 
@@ -197,6 +209,10 @@ class Stuck(Protocol):
 
     async def look_now(self, before: datetime, epoch: int, now: datetime) -> list[int]:
         """Have GitHub asked about the running jobs whose worker ended before then; which they are."""
+        ...
+
+    async def pull_back(self, latest: datetime, epoch: int, now: datetime) -> int:
+        """Take back what was put off beyond `latest`, and times of live workers to come; how many rows were."""
         ...
 
 

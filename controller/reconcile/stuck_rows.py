@@ -1,4 +1,5 @@
-"""Stuck rows, when a leader begins and every five minutes: a running job whose worker ended five minutes ago.
+"""Stuck rows, when a leader begins and every five minutes: a running job whose worker ended five minutes ago, and
+what a clock that was ahead has put off.
 
 A pending worker without a pod needs no such look: OrphanSweep asks for its pod in every iteration.
 """
@@ -6,7 +7,7 @@ A pending worker without a pod needs no such look: OrphanSweep asks for its pod 
 import structlog
 
 from controller.decide.pace import is_time
-from controller.domain.constants import STUCK_AFTER
+from controller.domain.constants import PUT_OFF_WITHIN, STUCK_AFTER
 from controller.ports import Clock, Stuck
 
 log = structlog.get_logger()
@@ -29,6 +30,9 @@ class StuckRows:
         if epoch == self._epoch and not is_time(self._looked_at, STUCK_AFTER, now):
             return
         found = await self._stuck.look_now(now - STUCK_AFTER, epoch, now)
+        pulled = await self._stuck.pull_back(now + PUT_OFF_WITHIN, epoch, now)
         self._epoch, self._looked_at = epoch, now
         if found:
             log.info("jobs.stuck", jobs=len(found), job_ids=found[:SHOWN])
+        if pulled:
+            log.warning("clock.was_ahead", rows=pulled)

@@ -74,6 +74,9 @@ class SyncJobs:
         """Look at these, then write what was learnt; True if demand or supply is another one now."""
         runs: dict[Run, list[Job]] = defaultdict(list)
         changes: list[JobChange] = []
+        # A token from before proves nothing: the next one says whether it is so, or was told late.
+        for installation in await self._jobs.suspended({job.installation_id for job in due}):
+            self._github.forget_installation(installation)
         for job in due:
             rest = self._resting(job)
             if rest is None:

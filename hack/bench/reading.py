@@ -63,7 +63,7 @@ WAITING = """
 INSERT INTO jobs (job_id, name, entity_id, entity_name, entity_type, repo, app_id, installation_id, labels, pool,
     run_id, status, heard_at, poll_at, created_at, seen_at, updated_at)
 SELECT 50000000 + g, 'waiting', 1 + g %% 50, 'org-' || g %% 50, 'Organization', 'org-' || g %% 50 || '/code', '111',
-    7, ARRAY['bench'], 'bench', g / 8, 'pending', now(), now() + interval '1 day', now() - interval '10 min',
+    7, ARRAY['bench'], 'bench', g / 8, 'pending', now(), now() + interval '1 hour', now() - interval '10 min',
     now(), now()
 FROM generate_series(1, %(count)s) g
 """

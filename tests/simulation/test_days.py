@@ -5,7 +5,6 @@
 
 import os
 import random
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -15,17 +14,18 @@ import pytest
 from controller.app import Controller, World, open_controller
 from controller.gateways.postgres.intake import Intake
 from controller.simulators.github import JobSpec
+from controller.simulators.github.jobs import run_state
+from controller.simulators.github.routes.workflows import RERUN
 from controller.telemetry.metrics import Metrics
 from tests.postgres import opened
 from tests.simulation.faults import Trouble, soon
 from tests.simulation.invariants import Invariants
-from tests.systems import System, a_pool, a_system
+from tests.systems import BOARD_LABEL, System, a_pool, a_system
 
 SEEDS = [int(seed) for seed in os.environ.get("SIMULATION_SEEDS", "1").split(",")]
 HOURS = float(os.environ.get("SIMULATION_HOURS", "0.5"))
 STEP = timedelta(seconds=10)
 CAP = 3
-REPOS = ("acme/widgets", "acme/kernel", "jane/one", "jane/two")
 QUIET = timedelta(hours=3)
 
 
@@ -45,13 +45,18 @@ async def test_nothing_is_lost(seed: int, database_url: str, tmp_path: Path) -> 
         for repo in ("acme/kernel",):
             system.github.sim.add_repository(repo)
         other = await stack.enter_async_context(_another(system, database_url, tmp_path))
+        _vary(system, rng)
         invariants = Invariants(system, CAP)
         await invariants.install()
-        names = [node["metadata"]["name"] for node in system.cluster.nodes()]
-        trouble = Trouble(system, rng, names, REPOS)
-        await _days(system, other, trouble, rng)
+        boards = {
+            node["metadata"]["name"]: node["metadata"]["labels"][BOARD_LABEL]
+            for node in system.cluster.nodes()
+        }
+        trouble = Trouble(system, rng, boards, invariants.excused.add)
+        await _days(system, other, trouble, invariants, rng)
         await trouble.stop()
-        await _until_quiet(system, other)
+        _approve(system, all_of_them=True)
+        await _until_quiet(system, other, invariants)
         broken = await invariants.judge_end()
         assert not broken, "\n".join([*broken, "", *trouble.log])
 
@@ -79,27 +84,66 @@ class _another:
         await self._stack.aclose()
 
 
-async def _days(system: System, other: Controller, trouble: Trouble, rng: random.Random) -> None:
+def _vary(system: System, rng: random.Random) -> None:
+    """GitHub is not always the same."""
+    behaviour = system.github.sim.behaviour
+    behaviour.busy_lag = timedelta(seconds=rng.choice((0, 30, 60)))
+    behaviour.remove_idle_after = rng.choice((None, timedelta(minutes=5)))
+    behaviour.shuffle_lists = rng.random() < 0.5
+    behaviour.numeric_links = rng.random() < 0.5
+    behaviour.absent_runner_is_zero = rng.random() < 0.5
+    behaviour.assign_at_random = rng.random() < 0.5
+
+
+async def _days(
+    system: System, other: Controller, trouble: Trouble, invariants: Invariants, rng: random.Random
+) -> None:
     """People push, runs are cancelled and run again, and now and then something breaks."""
     end = system.clock.now() + timedelta(hours=HOURS)
     strike_at = system.clock.now() + soon(rng)
     while system.clock.now() < end:
         if rng.random() < 0.15:
-            _push(system, rng, trouble.repos)
+            _push(system, rng)
         if system.clock.now() >= strike_at:
+            invariants.trouble()
             await trouble.strike()
             strike_at = system.clock.now() + soon(rng)
+        if rng.random() < 0.02:
+            _rerun(system, rng)
+        if rng.random() < 0.02:
+            _approve(system)
         await _step(system, other)
+        await invariants.judge_now(at_peace=trouble.at_peace)
 
 
-def _push(system: System, rng: random.Random, repos: Sequence[str]) -> None:
+def _push(system: System, rng: random.Random) -> None:
     labels = rng.choice((("rv1",), ("rv1", "large"), ("rv2",)))
-    jobs = [JobSpec(labels, rng.uniform(5, 240)) for _ in range(rng.choice((1, 1, 2, 5)))]
+    jobs = [_a_job(labels, rng) for _ in range(rng.choice((1, 1, 2, 5)))]
+    repos = sorted(each.full_name for each in system.github.sim.world.repositories.values())
     run = system.github.sim.queue_run(rng.choice(repos), jobs)
     if rng.random() < 0.1:
         system.github.sim.cancel_run(run.id)
     elif rng.random() < 0.1:
         system.github.sim.cancel_job(run.jobs[0].id)
+
+
+def _a_job(labels: tuple[str, ...], rng: random.Random) -> JobSpec:
+    conclusion = "failure" if rng.random() < 0.1 else "success"
+    return JobSpec(labels, rng.uniform(5, 240), conclusion=conclusion, waiting=rng.random() < 0.05)
+
+
+def _rerun(system: System, rng: random.Random) -> None:
+    """Somebody has the failed jobs of a run that has ended run again: the same run, new job ids."""
+    ended = [run for run in system.github.sim.world.runs.values() if run_state(run)[0] == "completed"]
+    failed = [run for run in ended if any(job.conclusion in RERUN for job in run.latest_jobs())]
+    if failed:
+        system.github.sim.rerun_failed(rng.choice(failed).id)
+
+
+def _approve(system: System, *, all_of_them: bool = False) -> None:
+    waiting = [job.id for job in system.github.sim.world.jobs.values() if job.status == "waiting"]
+    for job_id in waiting if all_of_them else waiting[:1]:
+        system.github.sim.approve(job_id)
 
 
 async def _step(system: System, other: Controller) -> None:
@@ -110,11 +154,12 @@ async def _step(system: System, other: Controller) -> None:
     await system.settle()
 
 
-async def _until_quiet(system: System, other: Controller) -> None:
+async def _until_quiet(system: System, other: Controller, invariants: Invariants) -> None:
     """Everything is mended: let what was begun end, and the grace period of the pods pass."""
     end = system.clock.now() + QUIET
     while system.clock.now() < end:
         await _step(system, other)
+        await invariants.judge_now(at_peace=True)
         if await _nothing_left(system):
             return
 

@@ -115,7 +115,6 @@ class Database:
             open=False,
             kwargs={**self.arguments(), "autocommit": True},  # a transaction begins where one is asked for
             connection_class=AsyncConnection[DictRow],
-            check=self._check,
         )
         self._checked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
         self._in_use: set[Connection] = set()
@@ -130,13 +129,35 @@ class Database:
             "application_name": "switchboard",
         }
 
-    async def _check(self, connection: Connection) -> None:
+    @asynccontextmanager
+    async def _sound(self) -> AsyncIterator[Connection]:
+        """A connection that answers. After a dead one the next is tried at once: all may have died with the server,
+        and the pool's own check pauses for seconds after each."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + POOL_TIMEOUT_SECONDS
+        while True:
+            connection = await self._pool.getconn(max(0.0, until - clock()))
+            try:
+                if await self._answers(connection, until - clock()):
+                    async with connection:
+                        yield connection
+                    return
+            finally:
+                await self._pool.putconn(connection)
+
+    async def _answers(self, connection: Connection, patience: float) -> bool:
         """Before a connection is lent: is it alive? Asked at most once a second, since it costs a round trip."""
         now = asyncio.get_running_loop().time()
-        if now - self._checked_at.get(connection, -CHECK_SECONDS) >= CHECK_SECONDS:
-            with answering_within(connection, POOL_TIMEOUT_SECONDS):
+        if now - self._checked_at.get(connection, -CHECK_SECONDS) < CHECK_SECONDS:
+            return True
+        try:
+            with answering_within(connection, patience):
                 await AsyncConnectionPool.check_connection(connection)
-            self._checked_at[connection] = now
+        except psycopg.Error:
+            await connection.close()  # the pool makes another one in its place
+            return False
+        self._checked_at[connection] = now
+        return True
 
     async def open(self) -> None:
         """Start the pool; the database may still be away."""
@@ -151,7 +172,7 @@ class Database:
         """A connection of the pool, for one transaction."""
         with store_errors():
             try:
-                async with self._pool.connection() as connection:
+                async with self._sound() as connection:
                     self._in_use.add(connection)
                     try:
                         with answering_within(connection, TRANSACTION_SECONDS):

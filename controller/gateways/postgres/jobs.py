@@ -45,7 +45,7 @@ class JobStore:
         return rows[0]["at"] if rows else None
 
     AT_WORK = """
-    SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name
+    SELECT j.job_id FROM jobs j JOIN workers w ON w.name = j.runner_name AND w.entity_id = j.entity_id
     WHERE j.job_id = ANY(%(job_ids)s) AND j.status = 'running' AND w.status IN ('pending', 'running')
     """
 
@@ -216,3 +216,8 @@ class JobStore:
         ORDER BY installation_id, id DESC
     ) latest WHERE kind IN ('installation.suspend', 'installation.deleted', 'installation.auth_suspended')
     """
+
+    async def suspended(self, installations: Collection[int]) -> frozenset[int]:
+        """Which of these installations were last heard of as suspended or gone."""
+        rows = await self._database.fetch(self.SUSPENDED, {"ids": sorted(installations)})
+        return frozenset(row["installation_id"] for row in rows)

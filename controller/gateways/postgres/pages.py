@@ -151,7 +151,8 @@ class PageStore:
     FROM boards b LEFT JOIN workers w ON w.name = b.worker
     LEFT JOIN LATERAL (
         SELECT job_id, name, started_at, repo, private FROM jobs
-        WHERE runner_name = b.worker AND status = 'running' ORDER BY started_at DESC NULLS LAST LIMIT 1
+        WHERE runner_name = b.worker AND entity_id = w.entity_id AND status = 'running'
+        ORDER BY started_at DESC NULLS LAST LIMIT 1
     ) j ON true
     WHERE b.updated_at >= %(start)s AND b.updated_at < %(end)s
     ORDER BY b.board NULLS LAST, b.node OFFSET %(offset)s LIMIT %(limit)s

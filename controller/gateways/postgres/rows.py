@@ -23,10 +23,11 @@ WORKER_COLUMNS = """
     b.started_at AS bound_started_at
 """
 
+# Of the same owner only: whoever runs a runner of their own may give it the name of another owner's.
 BINDING = """
     LEFT JOIN LATERAL (
         SELECT j.job_id, j.status, j.started_at, j.completed_at FROM jobs j
-        WHERE j.runner_name = w.name ORDER BY j.started_at DESC NULLS LAST LIMIT 1
+        WHERE j.runner_name = w.name AND j.entity_id = w.entity_id ORDER BY j.started_at DESC NULLS LAST LIMIT 1
     ) b ON true
 """
 

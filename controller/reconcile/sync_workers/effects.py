@@ -143,8 +143,8 @@ class Effects:
             await self._workers.drop_intent(kill.name, epoch, self._clock.now())
             return False
         except (GitHubNotFound, GitHubForbidden) as error:  # its repository may be gone too
-            if kill.pod_accepted and not isinstance(error, InstallationGone):
-                raise  # it may be busy; a pod that no kubelet has taken runs nothing
+            if kill.bound or (kill.pod_accepted and not isinstance(error, InstallationGone)):
+                raise  # it is busy, or may be; a pod that no kubelet has taken runs nothing
             log.info(
                 "worker.runner_out_of_reach", worker=kill.name
             )  # and its board is not to be lost for that

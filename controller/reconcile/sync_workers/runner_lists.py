@@ -14,9 +14,10 @@ from controller.domain.jobs import Scope
 from controller.domain.sightings import Unknown
 from controller.domain.views import HealthLimits, RunnerList
 from controller.domain.workers import Worker
-from controller.errors import GitHubError, InstallationGone, InstallationSuspended
+from controller.errors import GitHubError, GitHubNotFound, InstallationGone, InstallationSuspended
 from controller.ports import Clock, GitHub, Workers
 from controller.reconcile.beside import Beside
+from controller.reconcile.moved import Moved
 
 log = structlog.get_logger()
 
@@ -36,6 +37,7 @@ class RunnerLists:
         suspects: Callable[[Scope], bool],
         clock: Clock,
         beside: Beside,
+        moved: Moved,
     ) -> None:
         self._github = github
         self._workers = workers
@@ -43,6 +45,7 @@ class RunnerLists:
         self._suspects = suspects
         self._clock = clock
         self._beside = beside
+        self._moved = moved
         self._read_at: dict[Scope, datetime] = {}
         self._looks: dict[Scope, int] = {}  # how many more looks each scope gets
         self._noted_at: datetime | None = None
@@ -54,13 +57,13 @@ class RunnerLists:
         fresh, self._fresh = self._fresh, {}
         return fresh
 
-    async def refresh(self, workers: Iterable[Worker]) -> None:
+    async def refresh(self, workers: Iterable[Worker], epoch: int) -> None:
         """Have those read that are due."""
         now = self._clock.now()
         await self._note_scopes(now)
         for scope in self._wanted(workers, now):
             if self._allowed(scope, now):
-                self._beside.start(f"list runners {scope}", partial(self._read, scope))
+                self._beside.start(f"list runners {scope}", partial(self._read, scope, epoch))
 
     async def _note_scopes(self, now: datetime) -> None:
         """At first every scope used lately, quiet ones too; then those where workers fail: their runners may stay.
@@ -96,7 +99,7 @@ class RunnerLists:
     def _allowed(self, scope: Scope, now: datetime) -> bool:
         return cleanup_allowed(self._github.budget(scope.installation_id), now)
 
-    async def _read(self, scope: Scope) -> bool:
+    async def _read(self, scope: Scope, epoch: int) -> bool:
         async with self._places:
             self._read_at[scope] = self._clock.now()
             try:
@@ -106,7 +109,16 @@ class RunnerLists:
                 self._fresh[scope] = Unknown(str(error))
                 if isinstance(error, InstallationGone | InstallationSuspended):
                     self._looks.pop(scope, None)  # there is nothing to be cleaned up any more
-                return False
+                return isinstance(error, GitHubNotFound) and await self._follow(scope, epoch)
         if not self._suspects(scope):
             self._looks[scope] = max(0, self._looks.get(scope, 0) - 1)
+        return True
+
+    async def _follow(self, scope: Scope, epoch: int) -> bool:
+        """Look where the owner has moved to: there as well for what stayed behind of workers that have ended."""
+        found = await self._moved.follow(scope, epoch)
+        if found is None:
+            return False
+        self._looks.pop(scope, None)
+        self._looks[found] = LOOKS
         return True

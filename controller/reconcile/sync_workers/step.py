@@ -14,6 +14,7 @@ from controller.domain.views import Spares, View
 from controller.domain.workers import Adopted
 from controller.ports import Clock, Cluster, GitHub, LockedWorkers, Workers
 from controller.reconcile.beside import Beside
+from controller.reconcile.moved import Moved
 from controller.reconcile.stages import Stages
 from controller.reconcile.sync_workers.delete_terminal_pods import delete_terminal_pods
 from controller.reconcile.sync_workers.effects import Effects
@@ -47,6 +48,7 @@ class SyncWorkers:
         beside: Beside,
         wake: Callable[[], None],
         spares: Callable[[], Spares],
+        moved: Moved,
     ) -> None:
         self._limits = file.health_limits
         self._cluster = cluster
@@ -56,7 +58,8 @@ class SyncWorkers:
         self._in_flight = in_flight
         self._stages = Stages(Milestones(metrics))
         self._cleanup = GitHubCleanup(file.names)
-        self._lists = RunnerLists(github, workers, self._limits, self._cleanup.suspects, clock, beside)
+        suspects = self._cleanup.suspects
+        self._lists = RunnerLists(github, workers, self._limits, suspects, clock, beside, moved)
         self._effects = Effects(github, cluster, workers, clock, metrics, beside)
         self._beside = beside
         self._wake = wake
@@ -110,7 +113,7 @@ class SyncWorkers:
         self._note(decided)
         self._stages.note(rows)
         begun = self._effects.begin(effects, epoch)
-        await self._lists.refresh(rows.values())
+        await self._lists.refresh(rows.values(), epoch)
         self._sweep_secrets()
         return begun
 

@@ -114,3 +114,17 @@ def rename_repository(github: Platform, repository: Repository, name: str) -> No
     world.renamed[old] = repository
     repository.name = name
     world.repositories[repository.full_name.lower()] = repository
+
+
+def rename_account(github: Platform, account: Account, login: str) -> None:
+    """Rename: addresses of its repositories redirect, those of an organization itself do not."""
+    world = github.world
+    for repository in account.repositories.values():
+        old = repository.full_name.lower()
+        del world.repositories[old]
+        world.renamed[old] = repository
+    del world.accounts[account.login.lower()]
+    account.login = login
+    world.accounts[login.lower()] = account
+    for repository in account.repositories.values():
+        world.repositories[repository.full_name.lower()] = repository

@@ -158,6 +158,7 @@ COMMANDS: dict[str, Command] = {
         args.number("job_id"), args.seconds("seconds"), in_list=args.flag("in_list")
     ),
     "remove_runner": lambda sim, args: sim.remove_runner(args.text("name")),
+    "rename_account": lambda sim, args: sim.rename_account(args.text("login"), args.text("new")),
     "rename_repository": lambda sim, args: sim.rename_repository(args.text("repository"), args.text("name")),
     "refuse_runner_versions": _refuse_versions,
     "suspend": lambda sim, args: sim.suspend(args.text("login")),

@@ -101,6 +101,10 @@ class Scenario(Platform):
         """Rename: the old address redirects."""
         accounts.rename_repository(self, self.world.repository(full_name), name)
 
+    def rename_account(self, login: str, new: str) -> None:
+        """Rename an organization or a person: only addresses of repositories redirect."""
+        accounts.rename_account(self, self.world.accounts[login.lower()], new)
+
     def suspend(self, login: str) -> None:
         """Suspend the App at an account."""
         accounts.suspend(self, self._installation(login))

@@ -119,3 +119,34 @@ async def test_a_clock_that_is_set_back_stops_nothing_that_comes_every_so_often(
         for _ in range(6):
             await system.step(600)
         assert await system.rows("SELECT 1 FROM events WHERE kind = 'old'") == []
+
+
+async def test_what_a_clock_that_was_ahead_put_off_is_pulled_back(database_url: str, tmp_path: Path) -> None:
+    """Back-offs, polls, breakers, and runners that idle: all of them had counted from tomorrow."""
+    timings = {"idleTimeout": "2m"}
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}, timings=timings
+    ) as system:
+        system.cluster.set_board_behaviour("rv1-1", Behaviour(crash=1))
+        waiting = system.queue("jane/one", "rv1")
+        for _ in range(10):
+            await system.step(30)
+        system.cluster.cordon("rv1-1")
+        system.cluster.add_board("rv1-2", {"riseproject.dev/board": "rv1"})
+        (cancelled,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(cancelled)
+        for _ in range(4):
+            await system.step(20)
+        now = system.clock.now()
+        assert await system.rows("SELECT 1 FROM workers WHERE idle_since IS NOT NULL")
+        assert await system.rows("SELECT 1 FROM jobs WHERE retry_after > %(now)s", now=now)
+        assert await system.rows("SELECT 1 FROM holds WHERE until > %(now)s", now=now)
+        system.cluster.cordon("rv1-2")
+        system.cluster.uncordon("rv1-1")
+        system.cluster.set_board_behaviour("rv1-1", Behaviour())
+        await system.step(-86_400)
+        for _ in range(12):
+            await system.step(60)
+        assert system.finished(waiting)()
+        assert not await system.rows("SELECT 1 FROM workers WHERE status IN ('pending', 'running')")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.domain.reasons import Skip
-from controller.simulators.github import JobSpec
+from controller.simulators.github import JobSpec, WebhookRule
 from tests.integration.system.reading import asked, jit_calls, step_until, waiting_job
 from tests.systems import System, a_pool, a_system
 
@@ -134,6 +134,24 @@ async def test_installation_suspended(database_url: str, tmp_path: Path, told: b
         system.github.sim.unsuspend("acme")
         faults.lose = 0.0
         await system.until(system.finished([job_id]), seconds=30)
+
+
+async def test_a_suspension_that_is_told_after_its_end_is_seen_through(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={}) as system:
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        await system.step(70)  # GitHub is asked about the job, so there is a token
+        late = WebhookRule("delay", event="installation", action="suspend", delay=timedelta(seconds=30))
+        system.github.sim.faults.webhooks.rules.append(late)
+        system.github.sim.suspend("acme")
+        system.github.sim.unsuspend("acme")
+        await system.step(60)
+        system.cluster.add_board("rv1-1", {"riseproject.dev/board": "rv1"})
+        for _ in range(12):
+            await system.step(30)
+        assert system.finished([job_id])()
 
 
 async def test_held_while_a_hold_is_in_force_and_not_after_its_time(

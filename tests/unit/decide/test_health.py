@@ -52,6 +52,27 @@ def test_a_pools_own_registration_timeout_counts() -> None:
     assert verdict(worker, a_pod(running_at=ago(301)), OFFLINE, slow) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 
 
+def test_a_board_whose_clock_is_ahead_gives_its_runner_no_longer() -> None:
+    worker = a_worker(running_at=ago(121), **QUIET)  # as it was noticed
+    assert verdict(worker, a_pod(running_at=ago(-3600)), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
+
+
+@pytest.mark.parametrize(("since", "expected"), [(300, Keep()), (301, Kill(Reason.POD_MISSING))])
+@pytest.mark.parametrize("known", [QUIET, ONLINE])
+def test_a_deleted_pod_that_does_not_go_is_given_up_after_the_drain_timeout(
+    since: int, expected: Verdict, known: dict[str, Any]
+) -> None:
+    assert verdict(a_worker(**known), a_pod(deleting_since=ago(since)), OFFLINE) == expected
+
+
+def test_a_deleted_pod_that_does_not_go_is_kept_while_its_runner_may_be_busy() -> None:
+    hung = a_pod(deleting_since=ago(9_999))
+    assert verdict(a_worker(job_id=1, job_status=JobStatus.RUNNING, **QUIET), hung, OFFLINE) == Keep()
+    assert verdict(a_worker(**QUIET), hung, BUSY) == Keep()
+    assert verdict(a_worker(**QUIET), hung) == Keep()
+    assert verdict(a_worker(), hung, OFFLINE) == Keep()
+
+
 def test_presence_in_the_list_does_not_prove_that_a_runner_came_online() -> None:
     assert verdict(a_worker(**QUIET), a_pod(), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 

@@ -64,6 +64,19 @@ def test_a_pod_that_succeeded_without_a_job_gets_time_for_its_word_to_be_pulled(
     assert [each.reason for each in changes if isinstance(each, Fail)] == ([reason] if reason else [])
 
 
+def test_a_board_whose_clock_is_ahead_keeps_nobody_waiting_for_its_time() -> None:
+    pod = a_pod(phase=PodPhase.SUCCEEDED, running_at=ago(-3000), finished_at=ago(-3600))
+    changes = sync_pod_phases(a_view([a_worker(pod_at=None)], [pod])).changes
+    assert [each.running_at for each in changes if isinstance(each, SeePod)] == [ago(0)]
+    assert [each.at for each in changes if isinstance(each, PodGone)] == [ago(0)]
+
+
+def test_a_board_whose_clock_is_behind_costs_nobody_the_time_for_a_late_word() -> None:
+    pod = a_pod(phase=PodPhase.SUCCEEDED, finished_at=ago(3600))
+    changes = sync_pod_phases(a_view([a_worker(**KNOWN)], [pod])).changes
+    assert not [each for each in changes if isinstance(each, Fail)]
+
+
 def test_an_end_without_a_job_has_github_asked_at_once() -> None:
     pod = a_pod(phase=PodPhase.SUCCEEDED, finished_at=ago(1))
     assert sync_pod_phases(a_view([a_worker(**KNOWN)], [pod])).changes == (PodGone(NAME, ago(1), look=True),)
