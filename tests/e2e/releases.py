@@ -29,8 +29,6 @@ from tests.worlds import ORGANIZATION_APP, USER_APP, GitHubWorld, a_github
 REPOSITORY = "switchboard.local/program"
 ADMIN_TOKEN = "0123456789abcdef0123456789abcdef"
 LEAVING = 120.0  # seconds
-# Who has no job soon ends; runners are looked at from half the registration timeout on.
-IDLE_SOON = {"registrationTimeout": "120s", "idleTimeout": "20s"}
 KEYS = "/etc/switchboard/keys"
 PATIENCE = "300s"  # of helm; busy machines start programs slowly
 
@@ -147,7 +145,7 @@ def _values(
             "github": {"apiUrl": github.base_url, "apps": apps},
             "kubernetes": {"namespace": runners},
             "pools": list(pools),
-            "timings": {**TIMINGS, **IDLE_SOON},
+            "timings": TIMINGS,
             **config,
         },
     }

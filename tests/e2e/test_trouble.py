@@ -27,7 +27,7 @@ POOLS = [
     a_pool("huge", resources={"requests": {"cpu": "4000"}}),  # a slot is free, but no node has so many
 ]
 JOB_QUESTIONS = "actions/(list-jobs-for-workflow-run|get-job-for-workflow-run)"
-BUSY_SECONDS = 200
+UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,18 @@ class Trouble:
         await self.system.until(collected)
         return info
 
+    async def refused(self) -> None:
+        """Wait until GitHub has refused to give up the busy runner; then let its job end."""
+        system = self.system
+
+        async def counted() -> bool:
+            text = (await system.client.get(f"{system.controller_url}/metrics")).text
+            found = re.search(r"^switchboard_kills_refused_total (\d+)", text, re.MULTILINE)
+            return found is not None and int(found[1]) > 0
+
+        await system.until(counted)
+        system.github.sim.faults.remove(UNFINISHED)
+
     async def pod(self, pool: str) -> Json | None:
         """The pod of the pool's worker."""
         return (await self.system.pods()).get(self.workers[pool])
@@ -87,7 +99,8 @@ async def trouble(
     url = await databases.migrated()
     async with a_system(cluster, url, folder, pools=POOLS, timings=HASTY) as system:
         sim = system.github.sim
-        jobs = {pool["name"]: system.queue(pool["name"], seconds=BUSY_SECONDS)[0] for pool in POOLS}
+        sim.faults.add(name=UNFINISHED, operation="runner/finish", status=503, times=None)
+        jobs = {pool["name"]: system.queue(pool["name"])[0] for pool in POOLS}
         # Neither a webhook nor a question tells us that the busy one has begun, and its list lags.
         sim.faults.webhooks.rules.append(WebhookRule("lose", action="in_progress", job_id=jobs["busy"]))
         sim.faults.add(operation=JOB_QUESTIONS, status=500, times=None)
@@ -145,13 +158,7 @@ async def test_a_pod_that_no_node_takes_is_deleted(trouble: Trouble) -> None:
 
 async def test_a_busy_runner_is_left_alone_when_github_says_422(trouble: Trouble) -> None:
     system = trouble.system
-
-    async def refused() -> bool:
-        text = (await system.client.get(f"{system.controller_url}/metrics")).text
-        found = re.search(r"^switchboard_kills_refused_total (\d+)", text, re.MULTILINE)
-        return found is not None and int(found[1]) > 0
-
-    await system.until(refused)
+    await trouble.refused()
     await system.finished([trouble.jobs["busy"]])
     truth = system.github.sim.ledger.job(trouble.jobs["busy"])
     assert (truth.conclusion, truth.runner_name) == ("success", trouble.workers["busy"])
@@ -159,6 +166,7 @@ async def test_a_busy_runner_is_left_alone_when_github_says_422(trouble: Trouble
 
 
 async def test_the_board_is_used_again(trouble: Trouble) -> None:
+    await trouble.refused()
     for pool in ("silent", "idle", "missing", "busy"):
         await trouble.ended(pool)
     (board,) = await boards_of(trouble.system.cluster, "bench")

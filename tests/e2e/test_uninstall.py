@@ -20,12 +20,14 @@ from tests.e2e.crowd import a_crowd, beside, persistent
 from tests.e2e.history import recorded
 from tests.e2e.nodes import make_node
 from tests.e2e.releases import ADMIN_TOKEN, Release, a_release
-from tests.e2e.systems import MERGE_PATCH, System, a_pool
+from tests.e2e.systems import MERGE_PATCH, TIMINGS, System, a_pool
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NAME = "switchboard"  # of release and namespace, as in the README
 RUNNERS = "switchboard-runners"
 BOARDS = ("bare-1", "bare-2")
+# Who has no job soon ends: runners are looked at from half the registration timeout on.
+IDLE_SOON = {**TIMINGS, "registrationTimeout": "20s", "idleTimeout": "20s"}
 LOOK = 0.5
 
 
@@ -45,6 +47,7 @@ async def test_after_the_uninstallation_of_the_readme_nothing_is_left(
             namespace=NAME,
             runners=RUNNERS,
             boards={"advertise": True},
+            timings=IDLE_SOON,
         ) as release,
         recorded(release.system) as history,
         a_crowd(release.system, history),
