@@ -1,12 +1,14 @@
 """The values: what is refused and with which words, and that documentation, schema and templates agree."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from controller import __version__
 from controller.settings import parse_file
 from hack.chart_schema import SCHEMA, comments, rendered
 from tests.chart.helm import CHART, SCENARIOS, Rendered, refusal, render, run, scenario, template, values
@@ -97,8 +99,17 @@ def test_a_trial_database_needs_a_password_that_stays() -> None:
         assert "trialDatabase.password: missing" in said
 
 
-def test_values_of_an_umbrella_chart_are_let_through() -> None:
-    assert template(values({"global": {"anything": {"at": "all"}}}))[0] == 0
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_umbrella_chart_may_hold_it_and_switch_it_off(tmp_path: Path, enabled: bool) -> None:
+    shutil.copytree(CHART, tmp_path / "charts" / "switchboard")
+    dependency = {"name": "switchboard", "version": __version__, "condition": "switchboard.enabled"}
+    umbrella = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(umbrella), encoding="utf-8")
+    ours = yaml.safe_load(values({"enabled": enabled}))
+    given = yaml.safe_dump({"global": {"anything": {"at": "all"}}, "switchboard": ours})
+    code, said = run("template", "platform", str(tmp_path), "--values", "-", given=given)
+    assert code == 0, said
+    assert ("kind: Deployment" in said) is enabled
 
 
 def leaves(tree: Any, place: str = "") -> set[str]:
@@ -158,7 +169,7 @@ def test_what_a_component_is_given_reaches_its_pods_and_not_the_others(section: 
 
 def test_no_value_is_unused() -> None:
     tried = {f"{section}.{name}" for section in HANDED for name in MARKED}
-    wanted = leaves(yaml.safe_load(DEFAULTS)) - {"global"} - tried
+    wanted = leaves(yaml.safe_load(DEFAULTS)) - {"enabled", "global"} - tried
     named = {path for path in wanted if re.search(rf"\.Values\.{re.escape(path)}\b", TEMPLATES)}
     assert wanted - named == set()
 
