@@ -93,6 +93,17 @@ def test_a_key_file_that_is_not_mounted_is_noticed() -> None:
     assert "config.github.apps.User.privateKeyFile: appKeys.files has no user.pem" in refusal(files)
 
 
+@pytest.mark.parametrize("keys", [{}, {"existingSecret": "keys", "files": None}], ids=["files", "secret"])
+def test_a_key_is_looked_for_where_keys_are_mounted(keys: dict[str, Any]) -> None:
+    elsewhere = {"config": {"github": {"apps": {"User": {"privateKeyFile": "/etc/switchboard/user.pem"}}}}}
+    said = refusal(elsewhere, {"appKeys": keys})
+    assert "config.github.apps.User.privateKeyFile: nothing is mounted at /etc/switchboard/user.pem" in said
+    mount = {
+        "controller": {"extraVolumeMounts": [{"name": "vault", "mountPath": "/etc/switchboard/user.pem"}]}
+    }
+    render(elsewhere, {"appKeys": keys}, mount)
+
+
 def test_a_trial_database_needs_a_password_that_stays() -> None:
     bare = {**yaml.safe_load(values()), "trialDatabase": {"enabled": True, "password": None}}
     for said in (refusal({"trialDatabase": {"enabled": True}}), template(yaml.safe_dump(bare))[1]):
