@@ -194,14 +194,28 @@ def test_the_settings_file_is_the_one_of_the_values() -> None:
     assert config["kubernetes"] == {"namespace": "switchboard-runners"}
 
 
-@pytest.mark.parametrize("component", ["controller", "webhook", "postgresql", "doctor"])
+@pytest.mark.parametrize("component", ["controller", "webhook", "postgresql", "doctor", "withdraw"])
 def test_nothing_of_ours_goes_onto_a_board(component: str) -> None:
-    trial = {"trialDatabase": {"enabled": True, "password": "x"}}
     label = {"config": {"kubernetes": {"boardLabel": "example.org/board"}}}
-    terms = render(trial, label).pod(component)["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    terms = render(WHOLE, label).pod(component)["spec"]["affinity"]["nodeAffinity"][REQUIRED]
     off = {"key": "example.org/board", "operator": "DoesNotExist"}
     assert all(off in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
-    assert "affinity" not in render(trial, {"keepOffBoards": False}).pod(component)["spec"]
+    assert "affinity" not in render(WHOLE, {"keepOffBoards": False}).pod(component)["spec"]
+
+
+def test_whoever_pulls_the_programs_image_has_the_password_of_its_registry() -> None:
+    rendered = render(WHOLE, {"imagePullSecrets": ["registry"]})
+    given = {name: pod["spec"].get("imagePullSecrets") for name, pod in all_pods(rendered).items()}
+    assert given.pop("postgresql") is None
+    assert given.keys() == {"controller", "webhook", "doctor", "withdraw"}
+    assert all(names == [{"name": "registry"}] for names in given.values())
+
+
+def test_every_object_and_every_pod_has_the_labels_that_all_are_to_have() -> None:
+    metrics = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "grafanaDashboard")}
+    rendered = render(WHOLE, {"metrics": metrics, "ingress": {"enabled": True, "host": "example.org"}})
+    for labelled in (*rendered.objects, *all_pods(rendered).values()):
+        assert labelled["metadata"]["labels"].items() >= WHOLE["commonLabels"].items()
 
 
 def test_an_affinity_of_ones_own_opens_no_way_onto_a_board() -> None:
