@@ -140,7 +140,10 @@ def judge_deliveries(
     if recent and not push:
         return [ok(area, f"{len(recent)} deliveries in the last {span}; they are pulled")]
     if failed:
-        todo = f"{page} shows why: is the address right, and the secret the same?"
+        # So has what GitHub sent before there was a receiver; the first that arrives makes it a warning.
+        todo = (
+            f"{page} shows why: is the address right, and the secret the same? Redeliver one there to try it."
+        )
         what = f"{len(failed)} of {len(recent)} deliveries of the last {span} failed"
         if len(failed) == len(recent):
             return [fault(area, what, todo)]

@@ -85,6 +85,17 @@ async def test_the_app_of_an_organization_is_not_made_where_it_could_not_be_inst
     await expect(page.locator("#owner:invalid")).to_have_count(0)
 
 
+@pytest.mark.parametrize("field", ["#address", "#github"])
+@pytest.mark.parametrize("given", ["switchboard.example.org", ""])
+async def test_an_address_that_is_none_is_pointed_at(page: Page, field: str, given: str) -> None:
+    await page.goto("/create.html")
+    await page.locator("#kind").select_option("user")
+    await page.locator("#name").fill("our-boards")
+    await page.locator(field).fill(given)
+    await page.get_by_role("button", name="Create on GitHub").click()
+    await expect(page.locator(f"{field}:invalid")).to_be_focused()
+
+
 @pytest.mark.parametrize("kind", ["organization", "user"])
 async def test_what_is_fetched_is_written_by_kind_and_for_oneself_alone(
     page: Page, kind: str, tmp_path: Path

@@ -1,8 +1,8 @@
 """Helm, and the chart as it renders: objects by kind and name."""
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,9 @@ def run(*arguments: str, given: str | None = None, cluster: Path | None = None) 
 
 def values(*more: Mapping[str, Any]) -> str:
     """The least values with these changes, as YAML; None takes one out."""
-    merged: Json = json.loads(json.dumps(LEAST))
-    for each in more:
-        _merge(merged, each)
+    merged: Json = {}
+    for each in (LEAST, *more):
+        _merge(merged, deepcopy(each))  # or the next one would change what the test handed in
     return yaml.safe_dump(merged)
 
 

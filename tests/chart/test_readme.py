@@ -107,6 +107,12 @@ def test_every_value_that_is_named_exists() -> None:
             found = found[part]
 
 
+def test_the_secrets_that_the_page_writes_into_the_checkout_are_kept_out_of_commits() -> None:
+    written = re.findall(r'open\(\\"" \+ asked.kind \+ "(\.[\w.-]+)', (MANIFESTS / "create.html").read_text())
+    assert {".pem", ".webhook-secret"} == set(written)
+    assert {f"*{each}" for each in written} <= set((ROOT / ".gitignore").read_text().splitlines())
+
+
 def test_the_manifests_ask_for_what_the_table_says() -> None:
     levels = {"read and write": "write", "read": "read", "–": None}
     names = {

@@ -29,6 +29,7 @@ from tests.chart.helm import (
 
 ONE_BOARD = next(path for path in SCENARIOS if path.stem == "one-board-values")
 PRODUCTION = next(path for path in SCENARIOS if path.stem == "production-values")
+HELM_WAITS = 300  # seconds, for the hooks of an uninstallation
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -107,10 +108,40 @@ def test_installing_needs_no_hook(path: Path) -> None:
     assert hooks <= {"test", "post-delete"}
 
 
-def test_a_new_controller_stands_by_before_the_old_one_goes() -> None:
-    deployment = render().one("Deployment", "-controller")["spec"]
-    assert deployment["replicas"] == 1
+@pytest.mark.parametrize(("component", "replicas"), [("controller", 1), ("webhook", 2)])
+def test_a_new_pod_is_ready_before_an_old_one_goes(component: str, replicas: int) -> None:
+    deployment = render().one("Deployment", f"-{component}")["spec"]
+    assert deployment["replicas"] == replicas
     assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+
+def test_a_receiver_answers_until_nobody_sends_it_anything() -> None:
+    """A Service forgets a pod some moments after the pod was told to go."""
+    spec = render().pod("webhook")["spec"]
+    command, seconds = spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == "sleep"
+    assert 0 < int(seconds) < spec["terminationGracePeriodSeconds"] - SHUTDOWN_LIMIT.total_seconds()
+
+
+def test_another_version_of_the_chart_alone_restarts_nothing() -> None:
+    rendered = render(WHOLE)
+    for pod in all_pods(rendered).values():
+        labels = pod["metadata"]["labels"]
+        assert labels.keys() & {"helm.sh/chart", "app.kubernetes.io/version"} == set()
+
+
+def test_what_is_done_when_the_release_goes_ends_before_helm_gives_up_and_leaves_nothing() -> None:
+    hooks = hooks_of(render(WHOLE))
+    assert hooks["Job"]["spec"]["activeDeadlineSeconds"] < HELM_WAITS
+    for hook in hooks.values():
+        deleted = hook["metadata"]["annotations"]["helm.sh/hook-delete-policy"].split(",")
+        assert {"hook-succeeded", "hook-failed"} <= set(deleted)
+
+
+def test_the_volume_of_a_trial_goes_with_it() -> None:
+    assert render(WHOLE).one("StatefulSet")["spec"]["persistentVolumeClaimRetentionPolicy"][
+        "whenDeleted"
+    ] == ("Delete")
 
 
 @pytest.mark.parametrize("component", ["controller", "webhook"])
@@ -146,10 +177,32 @@ def test_each_pod_gets_the_secrets_that_it_needs_and_no_others() -> None:
 PODS = ("controller", "webhook")
 
 
-def test_only_the_controller_has_a_token_for_the_api_server() -> None:
+def test_only_what_asks_the_api_server_has_a_token_for_it() -> None:
+    rendered = render(WHOLE)
+    pods = all_pods(rendered).items()
+    mounted = {name: pod["spec"]["automountServiceAccountToken"] for name, pod in pods}
+    asking = {name for name, token in mounted.items() if token}
+    assert asking == {"controller", "doctor", "withdraw"}
+    assert rendered.one("ServiceAccount", f"{RELEASE}-switchboard")["automountServiceAccountToken"] is False
+
+
+def test_pods_start_without_the_secrets_that_may_be_missing() -> None:
     rendered = render()
-    mounted = {name: rendered.pod(name)["spec"]["automountServiceAccountToken"] for name in PODS}
-    assert mounted == {"controller": True, "webhook": False}
+    optional = {
+        (component, name)
+        for component in (*PODS, "doctor")
+        for name, variable in env_of(rendered.pod(component)["spec"]["containers"][0]).items()
+        if variable.get("valueFrom", {}).get("secretKeyRef", {}).get("optional")
+    }
+    token, secret = "SWITCHBOARD_ADMIN_TOKEN", "GITHUB_WEBHOOK_SECRET"
+    assert optional == {("controller", token), ("doctor", token), ("doctor", secret)}
+
+
+def test_the_keys_are_readable_by_the_programs_group_and_nobody_else() -> None:
+    spec = render().pod("controller")["spec"]
+    (keys,) = [each["secret"] for each in spec["volumes"] if each["name"] == "keys"]
+    assert keys["defaultMode"] == 0o440
+    assert spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsGroup"]
 
 
 def test_no_secret_is_written_into_anything_but_secrets() -> None:
@@ -194,14 +247,28 @@ def test_the_settings_file_is_the_one_of_the_values() -> None:
     assert config["kubernetes"] == {"namespace": "switchboard-runners"}
 
 
-@pytest.mark.parametrize("component", ["controller", "webhook", "postgresql", "doctor"])
+@pytest.mark.parametrize("component", ["controller", "webhook", "postgresql", "doctor", "withdraw"])
 def test_nothing_of_ours_goes_onto_a_board(component: str) -> None:
-    trial = {"trialDatabase": {"enabled": True, "password": "x"}}
     label = {"config": {"kubernetes": {"boardLabel": "example.org/board"}}}
-    terms = render(trial, label).pod(component)["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    terms = render(WHOLE, label).pod(component)["spec"]["affinity"]["nodeAffinity"][REQUIRED]
     off = {"key": "example.org/board", "operator": "DoesNotExist"}
     assert all(off in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
-    assert "affinity" not in render(trial, {"keepOffBoards": False}).pod(component)["spec"]
+    assert "affinity" not in render(WHOLE, {"keepOffBoards": False}).pod(component)["spec"]
+
+
+def test_whoever_pulls_the_programs_image_has_the_password_of_its_registry() -> None:
+    rendered = render(WHOLE, {"imagePullSecrets": ["registry"]})
+    given = {name: pod["spec"].get("imagePullSecrets") for name, pod in all_pods(rendered).items()}
+    assert given.pop("postgresql") is None
+    assert given.keys() == {"controller", "webhook", "doctor", "withdraw"}
+    assert all(names == [{"name": "registry"}] for names in given.values())
+
+
+def test_every_object_and_every_pod_has_the_labels_that_all_are_to_have() -> None:
+    metrics = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "grafanaDashboard")}
+    rendered = render(WHOLE, {"metrics": metrics, "ingress": {"enabled": True, "host": "example.org"}})
+    for labelled in (*rendered.objects, *all_pods(rendered).values()):
+        assert labelled["metadata"]["labels"].items() >= WHOLE["commonLabels"].items()
 
 
 def test_an_affinity_of_ones_own_opens_no_way_onto_a_board() -> None:
@@ -221,6 +288,13 @@ def test_only_deliveries_are_reachable_from_outside_unless_pages_are_asked_for()
     pulls: Json = {"config": {"webhook": "pull"}, "ingress": {"pages": True}}
     (rule,) = render(ingress, pulls).one("Ingress")["spec"]["rules"]
     assert [each["path"] for each in rule["http"]["paths"]] == ["/"]
+
+
+def test_deliveries_are_encrypted_with_the_certificate_that_is_named() -> None:
+    ingress = {"enabled": True, "host": "example.org"}
+    assert "tls" not in render({"ingress": ingress}).one("Ingress")["spec"]
+    (tls,) = render({"ingress": {**ingress, "tlsSecretName": "ours"}}).one("Ingress")["spec"]["tls"]
+    assert tls == {"hosts": ["example.org"], "secretName": "ours"}
 
 
 def test_pages_are_not_published_for_want_of_deliveries() -> None:
@@ -482,6 +556,15 @@ def test_the_test_of_a_release_is_the_doctor_with_the_controllers_eyes() -> None
     assert {each["name"] for each in doctor["spec"]["volumes"]} == {"config", "tmp", "keys"}
 
 
+def test_the_doctor_reaches_everything_as_the_controller_does() -> None:
+    rendered = render({"controller": THROUGH})
+    doctor, controller = (rendered.pod(name)["spec"] for name in ("doctor", "controller"))
+    (looks,), (works,) = doctor["containers"], controller["containers"]
+    assert doctor["volumes"] == controller["volumes"]
+    assert looks["volumeMounts"] == works["volumeMounts"]
+    assert env_of(looks).items() >= env_of(works).items()
+
+
 def test_a_hobbyist_needs_one_pod_and_a_database() -> None:
     rendered = scenario(ONE_BOARD)
     pods = [each["kind"] for each in rendered.objects if each["kind"] in ("Deployment", "StatefulSet")]
@@ -513,14 +596,18 @@ def wide_names(namespace: str, release: str) -> set[tuple[str, str]]:
     }
 
 
+# What a database behind a certificate of one's own needs.
+THROUGH: Json = {
+    "extraVolumes": [{"name": "ca", "configMap": {"name": "database-ca"}}],
+    "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/database"}],
+    "extraEnv": [{"name": "PGSSLROOTCERT", "value": "/etc/database/ca.crt"}],
+}
+
+
 @pytest.mark.parametrize("component", ["controller", "webhook"])
 def test_migrations_reach_the_database_as_their_component_does(component: str) -> None:
-    certificate = {"name": "ca", "configMap": {"name": "database-ca"}}
-    mount = {"name": "ca", "mountPath": "/etc/database"}
-    variable = {"name": "PGSSLROOTCERT", "value": "/etc/database/ca.crt"}
-    given: Json = {"extraVolumes": [certificate], "extraVolumeMounts": [mount], "extraEnv": [variable]}
-    spec = render({component: given}).pod(component)["spec"]
-    assert certificate in spec["volumes"]
+    spec = render({component: THROUGH}).pod(component)["spec"]
+    assert THROUGH["extraVolumes"][0] in spec["volumes"]
     for container in (*spec["initContainers"], *spec["containers"]):
-        assert mount in container["volumeMounts"]
-        assert env_of(container)["PGSSLROOTCERT"] == variable
+        assert THROUGH["extraVolumeMounts"][0] in container["volumeMounts"]
+        assert env_of(container)["PGSSLROOTCERT"] == THROUGH["extraEnv"][0]

@@ -1,12 +1,14 @@
 """The values: what is refused and with which words, and that documentation, schema and templates agree."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from controller import __version__
 from controller.settings import parse_file
 from hack.chart_schema import SCHEMA, comments, rendered
 from tests.chart.helm import CHART, SCENARIOS, Rendered, refusal, render, run, scenario, template, values
@@ -91,14 +93,34 @@ def test_a_key_file_that_is_not_mounted_is_noticed() -> None:
     assert "config.github.apps.User.privateKeyFile: appKeys.files has no user.pem" in refusal(files)
 
 
+@pytest.mark.parametrize("keys", [{}, {"existingSecret": "keys", "files": None}], ids=["files", "secret"])
+def test_a_key_is_looked_for_where_keys_are_mounted(keys: dict[str, Any]) -> None:
+    elsewhere = {"config": {"github": {"apps": {"User": {"privateKeyFile": "/etc/switchboard/user.pem"}}}}}
+    said = refusal(elsewhere, {"appKeys": keys})
+    assert "config.github.apps.User.privateKeyFile: nothing is mounted at /etc/switchboard/user.pem" in said
+    mount = {
+        "controller": {"extraVolumeMounts": [{"name": "vault", "mountPath": "/etc/switchboard/user.pem"}]}
+    }
+    render(elsewhere, {"appKeys": keys}, mount)
+
+
 def test_a_trial_database_needs_a_password_that_stays() -> None:
     bare = {**yaml.safe_load(values()), "trialDatabase": {"enabled": True, "password": None}}
     for said in (refusal({"trialDatabase": {"enabled": True}}), template(yaml.safe_dump(bare))[1]):
         assert "trialDatabase.password: missing" in said
 
 
-def test_values_of_an_umbrella_chart_are_let_through() -> None:
-    assert template(values({"global": {"anything": {"at": "all"}}}))[0] == 0
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_umbrella_chart_may_hold_it_and_switch_it_off(tmp_path: Path, enabled: bool) -> None:
+    shutil.copytree(CHART, tmp_path / "charts" / "switchboard")
+    dependency = {"name": "switchboard", "version": __version__, "condition": "switchboard.enabled"}
+    umbrella = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump(umbrella), encoding="utf-8")
+    ours = yaml.safe_load(values({"enabled": enabled}))
+    given = yaml.safe_dump({"global": {"anything": {"at": "all"}}, "switchboard": ours})
+    code, said = run("template", "platform", str(tmp_path), "--values", "-", given=given)
+    assert code == 0, said
+    assert ("kind: Deployment" in said) is enabled
 
 
 def leaves(tree: Any, place: str = "") -> set[str]:
@@ -158,7 +180,7 @@ def test_what_a_component_is_given_reaches_its_pods_and_not_the_others(section: 
 
 def test_no_value_is_unused() -> None:
     tried = {f"{section}.{name}" for section in HANDED for name in MARKED}
-    wanted = leaves(yaml.safe_load(DEFAULTS)) - {"global"} - tried
+    wanted = leaves(yaml.safe_load(DEFAULTS)) - {"enabled", "global"} - tried
     named = {path for path in wanted if re.search(rf"\.Values\.{re.escape(path)}\b", TEMPLATES)}
     assert wanted - named == set()
 

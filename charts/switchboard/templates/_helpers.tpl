@@ -302,11 +302,15 @@ imagePullSecrets:
 {{- if and (not .Values.appKeys.existingSecret) (not .Values.appKeys.files) -}}
 {{- $wrong = append $wrong "appKeys: no private key of the App. Give --set-file appKeys.files.organization\\.pem=KEY.pem, or name a Secret with --set appKeys.existingSecret=NAME" -}}
 {{- end -}}
-{{- if not .Values.appKeys.existingSecret -}}
 {{- range $kind, $app := dig "github" "apps" dict .Values.config -}}
-{{- if and $.Values.appKeys.files (not (hasKey $.Values.appKeys.files (base ($app.privateKeyFile | default "")))) -}}
-{{- $wrong = append $wrong (printf "config.github.apps.%s.privateKeyFile: appKeys.files has no %s; it is mounted under /etc/switchboard/keys/" $kind (base ($app.privateKeyFile | default ""))) -}}
+{{- $keys := $.Values.appKeys -}}
+{{- $file := $app.privateKeyFile -}}
+{{- if hasPrefix "/etc/switchboard/keys/" $file -}}
+{{- if and $keys.files (not $keys.existingSecret) (not (hasKey $keys.files (base $file))) -}}
+{{- $wrong = append $wrong (printf "config.github.apps.%s.privateKeyFile: appKeys.files has no %s; it is mounted under /etc/switchboard/keys/" $kind (base $file)) -}}
 {{- end -}}
+{{- else if not $.Values.controller.extraVolumeMounts -}}
+{{- $wrong = append $wrong (printf "config.github.apps.%s.privateKeyFile: nothing is mounted at %s; the files of appKeys are under /etc/switchboard/keys/" $kind $file) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}

@@ -158,15 +158,27 @@ async def test_an_app_that_github_does_not_know_is_a_fault_and_the_rest_is_still
         assert any(line.startswith("ok     pool rv1") for line in seen.lines)
 
 
-async def test_deliveries_that_fail_are_told(database_url: str, tmp_path: Path) -> None:
+async def test_deliveries_that_fail_are_told_until_one_is_redelivered(
+    database_url: str, tmp_path: Path
+) -> None:
     async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 1}) as system:
-        system.github.sim.webhook_url = f"{system.github.base_url}/nowhere"
+        sim, receiver = system.github.sim, system.github.sim.webhook_url
+        sim.webhook_url = f"{system.github.base_url}/nowhere"
         system.queue("acme/widgets", "rv1")
         await system.settle()
         seen = await visit(system, tmp_path)
         assert seen.code == 1
         line = seen.about("App 111: 2 of 2 deliveries of the last 1h failed")  # the installation's own too
         assert "is the address right" in line
+        assert "/advanced shows why" in line
+        assert "Redeliver one there" in line
+        sim.webhook_url = receiver
+        for last in {str(each.app.id): each for each in sim.world.deliveries.values()}.values():
+            sim.webhooks.redeliver(last)
+        await system.settle()
+        mended = await visit(system, tmp_path)
+        assert mended.code == 0, mended.lines
+        assert mended.about("App 111: 1 of 3 deliveries of the last 1h failed").startswith("warn")
 
 
 async def test_a_database_without_tables_or_without_an_answer_is_a_fault(
