@@ -26,7 +26,14 @@ from controller.domain.changes import (
     OwnSecret,
 )
 from controller.domain.constants import CALL_DEADLINE, FAILED_AGAIN
-from controller.errors import ControllerError, GitHubForbidden, GitHubNotFound, InstallationGone, RunnerBusy
+from controller.errors import (
+    ClusterUnavailable,
+    ControllerError,
+    GitHubForbidden,
+    GitHubNotFound,
+    InstallationGone,
+    RunnerBusy,
+)
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -121,8 +128,9 @@ class Effects:
                 self._unreported.add(name)
                 report = await self._report(name, last=last)
                 await self._workers.keep_report(name, report, epoch, self._clock.now())
-                if "collected_at" in report:
-                    self._unreported.discard(name)
+                if "collected_at" not in report:
+                    raise ClusterUnavailable(f"pod {name} has not told everything yet")
+                self._unreported.discard(name)
             case AskForPod(name):
                 if await self._cluster.get_pod(name) is None:
                     self._absent.add(name)
