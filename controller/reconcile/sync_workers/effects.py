@@ -26,7 +26,14 @@ from controller.domain.changes import (
     OwnSecret,
 )
 from controller.domain.constants import CALL_DEADLINE, FAILED_AGAIN
-from controller.errors import ControllerError, GitHubForbidden, GitHubNotFound, InstallationGone, RunnerBusy
+from controller.errors import (
+    ClusterUnavailable,
+    ControllerError,
+    GitHubForbidden,
+    GitHubNotFound,
+    InstallationGone,
+    RunnerBusy,
+)
 from controller.ports import Clock, Cluster, GitHub, Workers
 from controller.reconcile.beside import Beside
 from controller.telemetry.metrics import Metrics
@@ -121,8 +128,9 @@ class Effects:
                 self._unreported.add(name)
                 report = await self._report(name, last=last)
                 await self._workers.keep_report(name, report, epoch, self._clock.now())
-                if "collected_at" in report:
-                    self._unreported.discard(name)
+                if "collected_at" not in report:
+                    raise ClusterUnavailable(f"pod {name} has not told everything yet")
+                self._unreported.discard(name)
             case AskForPod(name):
                 if await self._cluster.get_pod(name) is None:
                     self._absent.add(name)
@@ -135,16 +143,16 @@ class Effects:
 
     async def _kill(self, kill: EndRunnerThenPod, epoch: int) -> bool:
         """Delete the runner, end the pod or its Secret, mark the worker failed. A busy runner is left alone."""
+        if kill.bound:  # GitHub is not even asked: it has been seen to delete runners at work
+            return await self._leave_alone(kill, epoch)
         try:
             await self._delete_runner(kill)
         except RunnerBusy:
             self._metrics.kills_refused_total.inc()
-            log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
-            await self._workers.drop_intent(kill.name, epoch, self._clock.now())
-            return False
+            return await self._leave_alone(kill, epoch)
         except (GitHubNotFound, GitHubForbidden) as error:  # its repository may be gone too
-            if kill.bound or (kill.pod_accepted and not isinstance(error, InstallationGone)):
-                raise  # it is busy, or may be; a pod that no kubelet has taken runs nothing
+            if kill.pod_accepted and not isinstance(error, InstallationGone):
+                raise  # it may be busy; a pod that no kubelet has taken runs nothing
             log.info(
                 "worker.runner_out_of_reach", worker=kill.name
             )  # and its board is not to be lost for that
@@ -158,6 +166,11 @@ class Effects:
             self._metrics.worker_failures_total.labels(kill.reason.value).inc()
             log.info("worker.killed", worker=kill.name, reason=kill.reason.value)
         return True
+
+    async def _leave_alone(self, kill: EndRunnerThenPod, epoch: int) -> bool:
+        log.info("worker.kill_refused", worker=kill.name, reason=kill.reason.value)
+        await self._workers.drop_intent(kill.name, epoch, self._clock.now())
+        return False
 
     async def _delete_runner(self, kill: EndRunnerThenPod) -> None:
         runner_id = kill.runner_id

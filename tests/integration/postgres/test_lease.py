@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from psycopg.errors import IdleInTransactionSessionTimeout
 
 from controller.errors import StoreUnavailable
 from controller.gateways.postgres.database import Database
@@ -39,12 +40,15 @@ async def test_a_leader_that_says_nothing_is_replaced_though_it_holds_a_transact
         renewing.cancel()
 
         async def write_late(epoch: int) -> None:
-            async with database.leading(epoch) as connection:
+            """On a connection that nobody cuts from this side: whoever is paused cuts nothing."""
+            connection = await database.connect()
+            async with connection, connection.transaction():
+                await connection.execute(Database.LEADS, {"epoch": epoch})
                 await connection.execute("LOCK TABLE workers IN EXCLUSIVE MODE")
                 await until(lambda: successor.acquire(EPOCH))
                 await connection.execute("UPDATE leader SET holder = 'paused again'")
 
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(IdleInTransactionSessionTimeout):
             await write_late(paused.epoch)
         assert await rows(other, "SELECT holder, epoch FROM leader") == [{"holder": "successor", "epoch": 2}]
         assert not await paused.confirm()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controller.simulators.cluster import Behaviour
-from tests.integration.system.reading import asked, step_until
+from tests.integration.system.reading import asked, lost_jobs, step_until
 from tests.systems import System, a_pool, a_system
 
 POOLS = [a_pool("rv1")]
@@ -52,6 +52,28 @@ async def test_a_runner_that_github_calls_busy_is_left_alone(database_url: str, 
         assert pod["spec"]["activeDeadlineSeconds"] > 1
         refusals = await system.rows("SELECT 1 FROM events WHERE kind = 'worker.kill_refused'")
         assert len(refusals) > 1  # and tried again in later iterations
+
+
+async def test_a_runner_that_got_a_job_while_its_end_was_pending_goes_on_whatever_github_would_say(
+    database_url: str, tmp_path: Path
+) -> None:
+    """GitHub has been seen to delete runners at work: what we know ourselves is not asked again."""
+    async with a_system(database_url, tmp_path, pools=POOLS, boards={"rv1": 1}) as system:
+        (gone,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(gone)
+        away = system.github.sim.faults.add(operation=KILL, status=500, times=None)
+        for _ in range(25):
+            await system.step(30)
+        idle = await system.rows("SELECT ending_reason FROM workers")
+        assert idle == [{"ending_reason": "runner_idle"}]
+        system.github.sim.faults.remove(away.name)
+        ids = system.queue("acme/widgets", "rv1", seconds=300)
+        system.github.sim.faults.add(operation=KILL, status=204, times=None)
+        await system.until(system.finished(ids), 30)
+        assert lost_jobs(system) == []
+        await system.step()
+        assert await system.statuses("workers") == {"completed": 1}
 
 
 async def test_a_refused_kill_is_not_repeated_with_every_iteration(database_url: str, tmp_path: Path) -> None:

@@ -179,6 +179,22 @@ async def test_a_log_that_nobody_ever_answers_for_is_done_without(database_url: 
         assert (await failed_worker(system, "pod_failed"))["failure_info"]["collected_at"]
 
 
+async def test_a_log_that_cannot_be_read_is_not_asked_for_in_every_iteration(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        system.cluster.set_board_behaviour(BOARD, Behaviour(crash=3))
+        away = system.cluster.faults.add(operation="get pods/log", status=503, times=None)
+        (job_id,) = system.queue("acme/widgets", "rv1")
+        await system.turn()
+        system.github.sim.cancel_job(job_id)
+        await system.step(5)
+        asked = away.hits
+        for _ in range(30):
+            await system.step(1)
+        assert away.hits <= asked + 3
+
+
 async def test_provision_failed(database_url: str, tmp_path: Path) -> None:
     async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
         system.cluster.faults.add(operation="create pods", status=403, times=1)

@@ -73,6 +73,11 @@ def test_a_deleted_pod_that_does_not_go_is_kept_while_its_runner_may_be_busy() -
     assert verdict(a_worker(), hung, OFFLINE) == Keep()
 
 
+@pytest.mark.parametrize("phase", [PodPhase.SUCCEEDED, PodPhase.FAILED])
+def test_an_ended_pod_is_nobodys_to_kill(phase: PodPhase) -> None:
+    assert verdict(a_worker(**QUIET), a_pod(phase=phase), UNLISTED) == Keep()
+
+
 def test_presence_in_the_list_does_not_prove_that_a_runner_came_online() -> None:
     assert verdict(a_worker(**QUIET), a_pod(), OFFLINE) == Kill(Reason.RUNNER_NEVER_REGISTERED)
 

@@ -28,6 +28,7 @@ from tests.unit.decide.builders import ACME, NAME, NOW, a_pod, a_view, a_worker,
 
 SEEN_UP_TO = 100  # the view's resource version
 ENDED: dict[str, Any] = {"status": WorkerStatus.FAILED, "failure_reason": "pod_failed"}
+NEVER_SEEN: dict[str, Any] = {"status": WorkerStatus.PENDING, "pod_at": None}
 
 
 @given(st.lists(st.sampled_from(list(WorkerStatus)), max_size=20))
@@ -89,6 +90,7 @@ def test_a_worker_that_is_being_provisioned_is_left_alone() -> None:
         (a_worker(job_id=1, job_status=JobStatus.RUNNING), Fail(NAME, Reason.POD_MISSING)),
         (a_worker(), Fail(NAME, Reason.POD_MISSING)),
         (a_worker(ending_reason="runner_idle"), Fail(NAME, Reason.RUNNER_IDLE)),
+        (a_worker(**NEVER_SEEN, job_id=1, job_status=JobStatus.COMPLETED), Finish(NAME)),
     ],
 )
 def test_a_row_without_a_pod_ends_as_its_job_did(worker: Worker, end: Fail | Finish) -> None:

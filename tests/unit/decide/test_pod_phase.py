@@ -77,6 +77,11 @@ def test_a_board_whose_clock_is_behind_costs_nobody_the_time_for_a_late_word() -
     assert not [each for each in changes if isinstance(each, Fail)]
 
 
+def test_a_pod_that_does_not_say_when_it_ended_has_just_ended() -> None:
+    changes = sync_pod_phases(a_view([a_worker(**KNOWN)], [a_pod(phase=PodPhase.FAILED)])).changes
+    assert [each.at for each in changes if isinstance(each, PodGone)] == [ago(0)]
+
+
 def test_an_end_without_a_job_has_github_asked_at_once() -> None:
     pod = a_pod(phase=PodPhase.SUCCEEDED, finished_at=ago(1))
     assert sync_pod_phases(a_view([a_worker(**KNOWN)], [pod])).changes == (PodGone(NAME, ago(1), look=True),)
