@@ -5,9 +5,9 @@ from functools import partial
 
 import httpx
 
-from hack.cluster.client import cannot_start
+from hack.cluster.client import cannot_start, given_kubeconfig
 from hack.cluster.images import PAUSE
-from tests.clusters import asking, leave_out
+from tests.clusters import OWN, asking, leave_out
 from tests.contract.cluster.servers import client_of
 from tests.e2e.systems import Json
 from tests.waiting import until
@@ -26,7 +26,7 @@ LEAST = 9  # namespace, keeper, etcd, API server, controllers, containerd, kubel
 
 
 async def test_a_running_container_does_not_outlive_a_killed_test_run() -> None:
-    missing = cannot_start(boards=True, kwok=False)
+    missing = OWN if given_kubeconfig() is not None else cannot_start(boards=True, kwok=False)
     if missing is not None:
         leave_out(missing)
     with asking('[BoardSpec("board-1", "rv1")], scheduler=False') as asked:
