@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hack.cluster.client import GIVEN, ROOT, Cluster, ClusterFailed, cannot_start, given_kubeconfig
 from hack.cluster.control_plane import PROGRAMS
@@ -58,6 +59,18 @@ async def test_an_existing_cluster_is_used_only_where_that_is_allowed_and_is_nev
     assert not given.ours
     with pytest.raises(ClusterFailed):
         given.restart_api_server()
+
+
+async def test_of_several_clusters_the_one_of_the_context_is_used(
+    control_plane: Cluster, tmp_path: Path
+) -> None:
+    content = yaml.safe_load(control_plane.kubeconfig.read_text(encoding="utf-8"))
+    content["clusters"].insert(0, {"name": "other", "cluster": {"server": "https://127.0.0.1:1"}})
+    content["users"].insert(0, {"name": "other", "user": {"token": "other"}})
+    several = tmp_path / "several"
+    several.write_text(yaml.safe_dump(content), encoding="utf-8")
+    async with client_of(several) as client:
+        assert (await client.get("/api/v1/nodes")).is_success
 
 
 def test_on_an_existing_cluster_what_breaks_it_is_left_out_and_no_other_is_started(
