@@ -148,7 +148,11 @@ def _folders(busy: list[str], *, whole: bool) -> list[str]:
 
 def _pytest(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603 (our own arguments)
+    with subprocess.Popen(command, cwd=ROOT) as run:  # noqa: S603 (our own arguments)
+        try:
+            return run.wait()
+        except KeyboardInterrupt:  # heard there too: what was started is being ended in order
+            sys.exit(run.wait())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from hack.cluster.client import ROOT
 from tests.processes import Process, descendants
 from tests.waiting import until
 
+OWN = "a cluster of our own, whose parts may be stopped"
 PATIENCE = 120.0  # seconds: a busy machine takes its time to end processes
 ASK = """
 from hack.cluster.client import BoardSpec, a_cluster

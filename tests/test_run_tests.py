@@ -1,19 +1,38 @@
 """The test runner: what cannot be had is left out with one clear line, in CI it is a failure."""
 
+import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hack.run_tests import verdict, waiting_runs
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parent.parent
+ENDLESS = """
+import pathlib, time, pytest
+
+@pytest.fixture
+def thing():
+    pathlib.Path("{folder}/begun").touch()
+    yield
+    time.sleep(2)  # what a database and a cluster take
+    pathlib.Path("{folder}/ended").touch()
+
+@pytest.mark.timeout(0)
+def test_endless(thing):
+    time.sleep(600)
+"""
 # Nothing is cached in these places, nothing can be fetched into them.
 WITHOUT_GO = {"PATH": "nowhere", "PIP_NO_INDEX": "1"}
 OFFLINE = {"GOPROXY": "off"}
+PATIENCE = 100.0  # seconds: all unit tests are collected first
 
 
 def e2e(folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -37,6 +56,33 @@ def test_without_its_parts_e2e_is_left_out_with_one_line_and_in_ci_it_fails(
     assert in_ci.returncode == 1
     assert in_ci.stdout.splitlines() == [line]
     assert in_ci.stderr.splitlines()[-1] == "CI: a missing part is a failure"
+
+
+async def test_what_was_started_ends_in_order_before_an_interrupted_run_is_over(tmp_path: Path) -> None:
+    file = tmp_path / "test_endless.py"
+    file.write_text(ENDLESS.format(folder=tmp_path), encoding="utf-8")
+    arguments = ["unit", "-c", "pyproject.toml", "-n", "0", "-k", "endless", "-p", "no:cacheprovider"]
+    run = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hack.run_tests", *arguments, str(file)),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
+    )
+
+    async def begun() -> bool:
+        return there(tmp_path / "begun")
+
+    await until(begun, PATIENCE)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+    _, said = await run.communicate()
+    assert there(tmp_path / "ended")
+    assert b"Traceback" not in said
+
+
+def there(file: Path) -> bool:
+    return file.exists()
 
 
 def test_the_fleet_has_the_machine_to_itself_and_comes_last() -> None:

@@ -6,6 +6,7 @@ and gives up durability across a crash of the machine (never of a process) for s
 
 import asyncio
 import contextlib
+import ctypes
 import importlib.util
 import os
 import pwd
@@ -13,6 +14,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +29,8 @@ STOP_SECONDS = 20.0
 LOOK_SECONDS = 0.02
 PATH_LIMIT = 85  # of the directory; the kernel takes 107 bytes with the name
 SUBSTITUTE = "nobody"  # PostgreSQL refuses to run as root
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
 OPTIONS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -72,6 +76,7 @@ class EmbeddedPostgres:
                 stderr=log,
                 cwd=self.directory,
                 start_new_session=True,  # an interrupt from the terminal is for us, we stop it in order
+                preexec_fn=_end_with_owner if sys.platform == "linux" else None,
                 **self._as_user(),
             )
         self._wait_until_ready(self._process)
@@ -166,6 +171,11 @@ class EmbeddedPostgres:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_SECONDS)
                 break
+
+
+def _end_with_owner() -> None:
+    """Between fork and exec: have the kernel end the server when the thread that starts it is gone."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
 def wheel_binaries() -> Path:

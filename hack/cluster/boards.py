@@ -17,6 +17,8 @@ RESOURCE = "riseproject.com/runner"
 BOARD_LABEL = "riseproject.dev/board"
 JSON_PATCH = "application/json-patch+json"
 IMPORT_LIMIT = 60.0
+# Where the shims of every containerd have their sockets and runc its state, whatever a containerd is told.
+RUNTIME_STATE = Path("/run/containerd")
 
 CONTAINERD = """\
 version = 2
@@ -49,6 +51,12 @@ class BoardSpec:
     name: str
     board: str
     slots: int = 1
+
+
+def hide_runtime_state() -> None:
+    """Keep what boards write outside their folder in memory of this namespace, with which it goes."""
+    RUNTIME_STATE.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(RUNTIME_STATE)], check=True)
 
 
 class Board:
@@ -176,6 +184,7 @@ class Board:
             "syncFrequency": "5s",
             "resolvConf": "",
             "enableDebuggingHandlers": True,
+            "makeIPTablesUtilChains": False,  # they would stay in the machine's packet filter
         }
 
     def _write(self, name: str, content: str) -> None:

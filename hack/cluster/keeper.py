@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hack.cluster.boards import Board, BoardSpec
+from hack.cluster.boards import Board, BoardSpec, hide_runtime_state
 from hack.cluster.control_plane import ControlPlane, start_control_plane
 from hack.cluster.kwok import start_kwok
 from hack.cluster.processes import Processes, unmount_below
@@ -60,6 +60,8 @@ class Keeper:
             start_kwok(self._folder, self._plane)
         for number, spec in enumerate(self._specs, start=1):
             self._boards[spec.name] = Board(spec, number, self._folder, self._plane)
+        if self._boards:
+            hide_runtime_state()
         # Each waits for its own part only when all of them are starting.
         for board in self._boards.values():
             board.start_runtime()

@@ -11,7 +11,7 @@ import pytest
 
 from hack.cluster.boards import BoardSpec
 from hack.cluster.client import Cluster, a_cluster, cannot_start, given_kubeconfig
-from tests.clusters import leave_out
+from tests.clusters import OWN, leave_out
 from tests.e2e.images import runner_image
 
 # board-3 takes several at once, so that what takes minutes to go wrong can do so side by side.
@@ -44,5 +44,5 @@ def cluster() -> Iterator[Cluster]:
 def own_cluster(cluster: Cluster) -> Cluster:
     """A cluster whose parts may be killed."""
     if not cluster.ours:
-        leave_out("a cluster of our own, whose parts may be stopped")
+        leave_out(OWN)
     return cluster

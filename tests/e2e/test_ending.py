@@ -5,9 +5,10 @@ from functools import partial
 
 import httpx
 
-from hack.cluster.client import cannot_start
+from hack.cluster.boards import RUNTIME_STATE
+from hack.cluster.client import cannot_start, given_kubeconfig
 from hack.cluster.images import PAUSE
-from tests.clusters import asking, leave_out
+from tests.clusters import OWN, asking, leave_out
 from tests.contract.cluster.servers import client_of
 from tests.e2e.systems import Json
 from tests.waiting import until
@@ -26,19 +27,29 @@ LEAST = 9  # namespace, keeper, etcd, API server, controllers, containerd, kubel
 
 
 async def test_a_running_container_does_not_outlive_a_killed_test_run() -> None:
-    missing = cannot_start(boards=True, kwok=False)
+    missing = OWN if given_kubeconfig() is not None else cannot_start(boards=True, kwok=False)
     if missing is not None:
         leave_out(missing)
     with asking('[BoardSpec("board-1", "rv1")], scheduler=False') as asked:
         async with client_of(asked.kubeconfig) as client:
             (await client.post(PODS, json=POD)).raise_for_status()
             await until(partial(_runs, client), 120)
+            (container,) = (await _status(client))["containerStatuses"]
         processes = asked.started()
         assert len(processes) >= LEAST
+        # Nothing of a board lies outside its folder either: no state of its containers, no rules for packets.
+        state = RUNTIME_STATE / "runc" / "k8s.io" / container["containerID"].removeprefix("containerd://")
+        assert not state.exists()
+        assert "iptables rules" not in (asked.folder / "logs" / "kubelet-board-1.log").read_text()
         asked.process.send_signal(signal.SIGKILL)
         await asked.all_gone(processes)
 
 
 async def _runs(client: httpx.AsyncClient) -> bool:
+    return bool((await _status(client))["phase"] == "Running")
+
+
+async def _status(client: httpx.AsyncClient) -> Json:
     answer = await client.get(f"{PODS}/forgotten")
-    return bool(answer.raise_for_status().json()["status"]["phase"] == "Running")
+    status: Json = answer.raise_for_status().json()["status"]
+    return status

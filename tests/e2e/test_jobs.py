@@ -7,7 +7,7 @@ from pathlib import Path
 from controller.simulators.github.ledger import JobTruth
 from controller.simulators.github.webhook_faults import WebhookRule
 from hack.cluster.client import Cluster
-from tests.e2e.history import History, node_of, recorded
+from tests.e2e.history import ENDED, History, node_of, recorded
 from tests.e2e.nodes import boards_of
 from tests.e2e.systems import Json, System, a_pool, a_system
 
@@ -143,7 +143,8 @@ async def test_an_api_server_that_restarts_under_load_orphans_and_doubles_nothin
 
         async def nothing_orphaned() -> bool:
             live = await system.rows("SELECT 1 FROM workers WHERE status IN ('pending', 'running')")
-            secrets = set(await system.runner_secrets())
-            return not live and not system.github.sim.world.runners and secrets <= set(await system.pods())
+            secrets, pods = set(await system.runner_secrets()), await system.pods()
+            all_ended = all(pod["status"]["phase"] in ENDED for pod in pods.values())
+            return not live and all_ended and not system.github.sim.world.runners and secrets <= set(pods)
 
         await system.until(nothing_orphaned)

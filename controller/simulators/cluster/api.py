@@ -39,7 +39,7 @@ REASONS = {
 }
 REASONS |= {429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable", 504: "Timeout"}
 
-ReadLog = Callable[[Ask], str]
+ReadLog = Callable[[Ask], str | None]
 
 
 class Api:
@@ -159,7 +159,8 @@ class Api:
     def _core(self, ask: Ask) -> Response:
         match ask.verb:
             case "get" if ask.subresource == "log":
-                return PlainTextResponse(self._read_log(ask))
+                text = self._read_log(ask)
+                return Response(status_code=204) if text is None else PlainTextResponse(text)
             case "get":
                 return _json(get(self._store, ask))
             case "list":

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from controller.ports import Clock
 from controller.simulators.cluster.fleet import Fleet
-from controller.simulators.cluster.objects import PODS, Json, node_of, uid_of
+from controller.simulators.cluster.objects import NODES, PODS, Json, node_of, uid_of
 from controller.simulators.cluster.programs import Container
 from controller.simulators.cluster.requests import Ask
-from controller.simulators.cluster.status import ApiError, bad_request
+from controller.simulators.cluster.status import ApiError, bad_request, not_found
 from controller.simulators.cluster.store import Store
 
 KUBELET_PORT = 10250
@@ -21,13 +21,15 @@ class Logs:
         self._fleet = fleet
         self._clock = clock
 
-    def read(self, ask: Ask) -> str:
-        """The text, cut as the query says."""
+    def read(self, ask: Ask) -> str | None:
+        """The text, cut as the query says; None while the pod has no node."""
         name = ask.name or ""
         pod = self._store.get(PODS, ask.place, name)
         container = _container(ask, pod)
         if not node_of(pod):
-            raise bad_request(f"pod {name} does not have a host assigned")
+            return None
+        if self._store.find(NODES, "", node_of(pod)) is None:
+            raise not_found(PODS, node_of(pod))  # the real one calls it a pod too
         kubelet = self._fleet.kubelet(node_of(pod))
         if kubelet is None or not kubelet.alive.is_set():
             host = pod["status"].get("hostIP", node_of(pod))

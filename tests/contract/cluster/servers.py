@@ -92,9 +92,10 @@ class Real:
 
 
 def client_of(kubeconfig: Path) -> httpx.AsyncClient:
-    """A client with the rights of a kubeconfig: a token or a certificate, in files or in the text itself."""
+    """A client with the rights of a kubeconfig's context: a token or a certificate, in files or the text itself."""
     content = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
-    cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
+    context = _named(content, "context", content["current-context"])
+    cluster, user = (_named(content, kind, context[kind]) for kind in ("cluster", "user"))
     trusted = ssl.create_default_context(cadata=_part(cluster, "certificate-authority"))
     if "client-key" in user or "client-key-data" in user:
         with tempfile.NamedTemporaryFile("w") as pair:
@@ -103,6 +104,11 @@ def client_of(kubeconfig: Path) -> httpx.AsyncClient:
             trusted.load_cert_chain(pair.name)
     headers = {"authorization": f"Bearer {user['token']}"} if "token" in user else {}
     return httpx.AsyncClient(base_url=cluster["server"], headers=headers, verify=trusted, timeout=20)
+
+
+def _named(content: Json, kind: str, name: str) -> Json:
+    (found,) = [each[kind] for each in content[f"{kind}s"] if each["name"] == name]
+    return dict(found)
 
 
 def _part(holder: Json, name: str) -> str:

@@ -148,6 +148,15 @@ async def test_a_bound_pod_is_deleted_with_grace_and_by_force(api: Api) -> None:
     assert await api.get("pods", "one") is None
 
 
+async def test_a_pod_without_a_node_has_an_empty_log_and_one_whose_node_is_gone_has_none(api: Api) -> None:
+    await api.create("pods", a_pod("one"))
+    await api.create("pods", a_pod("two", nodeName="no-such-node"))
+    empty = await api.client.get(api.path("pods", "one", "log"))
+    assert (empty.status_code, empty.content) == (204, b"")
+    none = await api.client.get(api.path("pods", "two", "log"))
+    assert (none.status_code, none.json()["reason"]) == (404, "NotFound")
+
+
 async def test_the_generation_counts_what_was_asked_of_a_pod(api: Api) -> None:
     pod = await api.create("pods", a_pod("one", activeDeadlineSeconds=100))
     answers = [

@@ -1,7 +1,9 @@
 """The embedded PostgreSQL: it comes up, outlives a crash, and ends with its block."""
 
+import asyncio
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,19 @@ from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.migrate import ping
 from controller.ports import Secret
 from controller.simulators.postgres import EmbeddedPostgres, embedded_postgres
+from tests.processes import descendants
+from tests.waiting import until
+
+OWNER = """
+import asyncio, pathlib, sys
+from controller.simulators.postgres import embedded_postgres
+async def own():
+    async with embedded_postgres(pathlib.Path(sys.argv[1])):
+        print("up", flush=True)
+        await asyncio.Event().wait()
+asyncio.run(own())
+"""
+LEAST = 2  # the server, and what it started
 
 
 @pytest.fixture
@@ -59,6 +74,23 @@ async def test_the_server_ends_with_its_block(directory: Path) -> None:
     server.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its owner has died")
+async def test_the_server_ends_when_its_owner_is_killed(directory: Path) -> None:
+    command = [sys.executable, "-c", OWNER, str(directory)]
+    owner = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert owner.stdout is not None
+    await owner.stdout.readline()
+    server = descendants(owner.pid)
+    assert len(server) >= LEAST
+    owner.kill()
+    await owner.wait()
+
+    async def gone() -> bool:
+        return not any(process.alive for process in server)
+
+    await until(gone)
 
 
 def test_a_directory_too_long_for_a_socket_is_refused(directory: Path) -> None:
