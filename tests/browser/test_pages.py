@@ -42,7 +42,7 @@ async def test_what_opens_a_command_looks_as_if_it_opens_and_not_as_if_it_ran(
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-async def test_names_of_boards_and_ids_of_jobs_are_shown_whole(
+async def test_names_of_boards_labels_and_ids_of_jobs_are_shown_whole(
     browser: Browser, base: str, seed: Seed, viewport: ViewportSize
 ) -> None:
     for number, state in enumerate(
@@ -60,6 +60,8 @@ async def test_names_of_boards_and_ids_of_jobs_are_shown_whole(
         await window.open("/workers")
         job = window.page.get_by_role("link", name="#61234567890")
         assert await job.evaluate("link => link.getClientRects().length") == 1
+        await window.open("/jobs/61234567890")
+        assert await window.page.locator(".label").evaluate_all(cut) == []
 
 
 async def test_opened_log_lines_stay_open_over_a_live_update(window: Window, seed: Seed) -> None:

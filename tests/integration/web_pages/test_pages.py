@@ -262,16 +262,18 @@ async def test_what_to_do_is_said_once_for_all_workers_of_a_reason(
     assert "Read the exit code and the last log lines." in (await browser.get("/workers/w-1")).text
 
 
-async def test_a_short_log_stands_open_in_a_list_and_every_log_on_its_own_page(
+async def test_a_short_log_stands_open_in_a_list_every_log_on_its_own_page_and_none_at_a_glance(
     browser: httpx.AsyncClient, seed: Seed
 ) -> None:
     for name, lines in (("w-short", 5), ("w-long", 6)):
         info = {"log_tail": "\n".join(["a line"] * lines)}
-        await seed.worker(name, "failed", failure_reason="pod_failed", failure_info=info)
+        failed = {"failure_reason": "pod_failed", "failure_info": info, "completed_at": ago(minutes=5)}
+        await seed.worker(name, "failed", **failed)
     listed = (await browser.get("/workers")).text
     assert 'data-key="log-w-short" open>' in listed
     assert 'data-key="log-w-long">' in listed
     assert 'data-key="log-w-long" open>' in (await browser.get("/workers/w-long")).text
+    assert 'data-key="log-w-short">' in (await browser.get("/")).text
 
 
 async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncClient, seed: Seed) -> None:
