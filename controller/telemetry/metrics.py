@@ -3,10 +3,13 @@
 Gauges of state are set by the leader only; `clear_state` empties them when it stops leading.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from controller.telemetry.budgets import BudgetGauge
+
+# They would be gauges of when each counter began, under the counter's own words.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 PREFIX = "switchboard"
 KNOWN_EVENTS = frozenset({"workflow_job", "installation", "installation_repositories", "ping"})

@@ -30,13 +30,14 @@ NAMES = {
 }
 
 
-def test_every_documented_metric_is_there_with_its_labels_and_help() -> None:
+def test_every_documented_metric_is_there_with_its_labels_and_help_and_no_other() -> None:
     metrics = Metrics()
     for name, (kind, labels) in NAMES.items():
         instrument = getattr(metrics, f"{name}_total" if kind == "counter" else name)
         assert instrument._labelnames == labels, name
     body, content_type = metrics.render()
     families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    assert families.keys() == {f"switchboard_{name}" for name in NAMES}
     for name, (kind, _) in NAMES.items():
         family = families[f"switchboard_{name}"]
         assert (family.type, bool(family.documentation)) == (kind, True)
