@@ -5,7 +5,7 @@ import os
 import random
 import secrets
 import tempfile
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -82,7 +82,7 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
             print(f"\n  Switchboard is at {url}/   ({speed:g} × real time; Ctrl-C ends it)", flush=True)
             print(f"  Sign in at {url}/login with the token {admin_token}\n", flush=True)
             for work in (traffic.run(), trouble(cluster, clock), watchman.run()):
-                stack.push_async_callback(_end, asyncio.create_task(work))
+                stack.push_async_callback(end, asyncio.create_task(work))
             if duration is not None:
                 asyncio.get_running_loop().call_later(duration.total_seconds(), stop.set)
 
@@ -97,7 +97,10 @@ async def run_demo(*, speed: float, duration: timedelta | None, port: int) -> in
         return 1 if lost and duration is not None else code
 
 
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel it until it heeds: before Python 3.12 `wait_for`, in which psycopg waits, can lose a cancellation."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=1.0)
+    if not task.cancelled():
+        task.result()

@@ -140,7 +140,7 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     ),
     Skip.GAVE_UP: Explanation(
         "Making a runner for this job was refused three times, so it is not tried again.",
-        "Ask the operators: what its last runner's error says must be fixed, then the job retried here.",
+        "Ask the operators to mend what its last runner's error says, then to retry the job here.",
     ),
     Skip.NOT_CONFIRMED: Explanation(
         "GitHub has not said yet that this job may run.",
@@ -148,7 +148,8 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     ),
     Skip.NOT_ALLOWED: Explanation(
         "The operators' settings do not let this job use these boards.",
-        "Ask them to let in the repository (`access.allow`, `access.deny`) or forks (`access.forkPullRequests`).",
+        "Ask the operators to let in the repository (`access.allow`, `access.deny`) "
+        "or forks (`access.forkPullRequests`).",
     ),
     Skip.WRONG_APP: Explanation(
         "Organizations and personal accounts use different GitHub Apps; this job came through the wrong one.",
@@ -181,7 +182,8 @@ EXPLANATIONS: dict[Reason | Skip | JobFailure, Explanation] = {
     ),
     Skip.ENTITY_AT_MAX_WORKERS: Explanation(
         "Its owner, the organization or user, has as many runners as it may have at once.",
-        "Wait for one to finish, or ask the operators to raise `entities.overrides.<login>.maxWorkers`.",
+        "Wait for one of its runners to finish, or ask the operators "
+        "to raise `entities.overrides.<login>.maxWorkers`.",
     ),
     Skip.NO_FREE_SLOTS: Explanation(
         "No board of this type is free.",

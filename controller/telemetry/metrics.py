@@ -3,10 +3,14 @@
 Gauges of state are set by the leader only; `clear_state` empties them when it stops leading.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from controller.domain.reasons import Reason
 from controller.telemetry.budgets import BudgetGauge
+
+# They would be gauges of when each counter began, under the counter's own words.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 PREFIX = "switchboard"
 KNOWN_EVENTS = frozenset({"workflow_job", "installation", "installation_repositories", "ping"})
@@ -58,6 +62,8 @@ class Metrics:
         self.worker_failures_total = self._counter(
             "worker_failures_total", "Workers that failed, by reason.", "reason"
         )
+        for reason in Reason:  # from 0 on: the increase of a series that begins at 1 is 0
+            self.worker_failures_total.labels(reason.value)
         self.kills_refused_total = self._counter(
             "kills_refused_total", "Kills that GitHub refused because the runner was busy."
         )

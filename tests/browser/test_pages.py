@@ -1,6 +1,7 @@
 """What needs rows that stand still: zones, pointers, keys, a lost server, and what the demo never shows."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from playwright.async_api import Browser, ViewportSize, expect
@@ -41,7 +42,7 @@ async def test_what_opens_a_command_looks_as_if_it_opens_and_not_as_if_it_ran(
 
 
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
-async def test_names_of_boards_and_ids_of_jobs_are_shown_whole(
+async def test_names_of_boards_labels_and_ids_of_jobs_are_shown_whole(
     browser: Browser, base: str, seed: Seed, viewport: ViewportSize
 ) -> None:
     for number, state in enumerate(
@@ -59,6 +60,8 @@ async def test_names_of_boards_and_ids_of_jobs_are_shown_whole(
         await window.open("/workers")
         job = window.page.get_by_role("link", name="#61234567890")
         assert await job.evaluate("link => link.getClientRects().length") == 1
+        await window.open("/jobs/61234567890")
+        assert await window.page.locator(".label").evaluate_all(cut) == []
 
 
 async def test_opened_log_lines_stay_open_over_a_live_update(window: Window, seed: Seed) -> None:
@@ -143,8 +146,22 @@ async def test_times_are_in_the_readers_zone_with_utc_on_hover(
     async with a_window(browser, base, zone="Asia/Kolkata") as window:
         await window.open(f"/jobs/{RUNNING}")
         started = window.page.locator(".stages li", has_text="Started").locator("time")
-        await expect(started).to_have_text(re.compile(r"17:28"))
+        await expect(started).to_have_text("17:28:00")
         await expect(started).to_have_attribute("title", "2026-03-01 11:58:00 UTC")
+
+
+async def test_what_was_yesterday_keeps_its_seconds_where_one_thing_follows_another(
+    browser: Browser, base: str, seed: Seed
+) -> None:
+    at = NOW - timedelta(hours=12, seconds=15)
+    await seed.job(1, created_at=at)
+    await seed.event("workflow_job.queued", outcome="job_stored", job_id=1, at=at)
+    async with a_window(browser, base) as window:
+        await window.open("/jobs/1")
+        for place in (".stages time", ".timeline time"):
+            await expect(window.page.locator(place).first).to_have_text("2026-02-28 23:59:45")
+        await window.open("/jobs")
+        await expect(window.page.locator("tbody time")).to_have_text("2026-02-28 23:59")
 
 
 async def test_a_chart_tells_its_figures_by_pointer_and_by_arrow_keys(window: Window, seed: Seed) -> None:

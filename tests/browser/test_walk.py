@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Browser, ViewportSize
 
 from tests.browser.conftest import DESKTOP, PHONE, a_window
-from tests.browser.fleet import IGNORED, LOST, PRIVATE, seed_fleet
+from tests.browser.fleet import FAILED_WORKER, IGNORED, LOST, PRIVATE, seed_fleet
 from tests.browser.judging import judge
 from tests.integration.web_pages.seeding import Seed
 
@@ -16,6 +16,8 @@ RARE = (
     f"/jobs/{IGNORED}",
     f"/jobs/{PRIVATE}",
 )
+HALF: ViewportSize = {"width": 905, "height": 900}
+RUN_OVER = "cells => cells.filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)"
 EMPTY = ("/", "/usage", "/jobs", "/workers", "/boards")
 
 
@@ -31,6 +33,17 @@ async def test_rare_states_are_sound_and_everybody_can_read_them(
         for path in RARE:
             await window.open(path)
             await judge(window.page, path)
+        assert window.faults == []
+
+
+@pytest.mark.timeout(300)
+async def test_half_a_screen_is_as_wide_as_any_page(browser: Browser, base: str, seed: Seed) -> None:
+    await seed_fleet(seed)
+    async with a_window(browser, base, HALF) as window:
+        for path in (*RARE, "/usage", "/workers", f"/workers/{FAILED_WORKER}"):
+            await window.open(path)
+            await judge(window.page, path)
+            assert await window.page.locator("th").evaluate_all(RUN_OVER) == [], path
         assert window.faults == []
 
 

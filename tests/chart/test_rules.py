@@ -153,6 +153,18 @@ def test_endings_that_are_harmless_raise_no_alarm() -> None:
     assert [set(each.split("|")) for each in left_out] == [{reason.value for reason in HARMLESS}]
 
 
+@pytest.mark.parametrize(("values", "raised"), [("_x20 0+1x40", True), ("_x20 0+0x40", False)])
+def test_failures_rise_from_nothing_after_a_start(values: str, raised: bool, tmp_path: Path) -> None:
+    series = f'switchboard_worker_failures_total{{{LABELS}, reason="pod_failed"}}'
+    check = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values}, LEADS],
+        "promql_expr_test": [expected("SwitchboardWorkersFail", "40m", raised)],
+    }
+    done = evaluate(check, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "values", "at", "raised"),
     [

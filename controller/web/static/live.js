@@ -8,13 +8,15 @@ const LATEST_WAIT_MS = 60_000;
 const pad = (number) => String(number).padStart(2, "0");
 
 function localise(root) {
-  const today = new Date().toDateString();
+  const now = root.querySelector("[data-as-of] time");  // the page's clock; the reader's own may be wrong
+  const today = new Date(now ? now.dateTime : Date.now()).toDateString();
   for (const element of root.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
     if (Number.isNaN(at.getTime())) continue;
     const clock = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
     const day = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
-    element.textContent = at.toDateString() === today ? clock : `${day} ${clock.slice(0, 5)}`;
+    const exact = element.closest(".stages, .timeline");
+    element.textContent = at.toDateString() === today ? clock : `${day} ${exact ? clock : clock.slice(0, 5)}`;
     if (element.dataset.short !== undefined) element.textContent = `${element.dataset.short === "day" ? `${day.slice(5)} ` : ""}${clock.slice(0, 5)}`;
     element.title = at.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
   }

@@ -1,5 +1,6 @@
 """Each page says what it should, in words, also when there is nothing to say."""
 
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from html import unescape
@@ -262,16 +263,18 @@ async def test_what_to_do_is_said_once_for_all_workers_of_a_reason(
     assert "Read the exit code and the last log lines." in (await browser.get("/workers/w-1")).text
 
 
-async def test_a_short_log_stands_open_in_a_list_and_every_log_on_its_own_page(
+async def test_a_short_log_stands_open_in_a_list_every_log_on_its_own_page_and_none_at_a_glance(
     browser: httpx.AsyncClient, seed: Seed
 ) -> None:
     for name, lines in (("w-short", 5), ("w-long", 6)):
         info = {"log_tail": "\n".join(["a line"] * lines)}
-        await seed.worker(name, "failed", failure_reason="pod_failed", failure_info=info)
+        failed = {"failure_reason": "pod_failed", "failure_info": info, "completed_at": ago(minutes=5)}
+        await seed.worker(name, "failed", **failed)
     listed = (await browser.get("/workers")).text
     assert 'data-key="log-w-short" open>' in listed
     assert 'data-key="log-w-long">' in listed
     assert 'data-key="log-w-long" open>' in (await browser.get("/workers/w-long")).text
+    assert 'data-key="log-w-short">' in (await browser.get("/")).text
 
 
 async def test_notes_of_the_breaker_name_reasons_in_words(browser: httpx.AsyncClient, seed: Seed) -> None:
@@ -294,6 +297,24 @@ async def test_a_board_that_is_no_longer_held_says_so_until_the_next_iteration(
     assert "its hold has just ended" not in (await browser.get(page)).text
     await seed.run("UPDATE holds SET until = '2026-03-01 12:00Z'")
     assert "its hold has just ended" in (await browser.get(page)).text
+
+
+@pytest.mark.parametrize("page", ["/", "/boards"])
+@pytest.mark.parametrize(
+    ("state", "what_to_do"),
+    [
+        ("not_ready", "look at the kubelet"),
+        ("cordoned", "kubectl uncordon"),
+        ("unreachable", "check power and network"),
+        ("no_resource", "the device plugin does not run"),
+        ("tainted", "give the pool a toleration"),
+    ],
+)
+async def test_a_board_out_of_use_says_what_to_do_to_those_who_cannot_point_at_it(
+    browser: httpx.AsyncClient, seed: Seed, page: str, state: str, what_to_do: str
+) -> None:
+    await seed.board("node-1", state)
+    assert re.search(rf'"by help">[^<]*{what_to_do}', (await browser.get(page)).text)
 
 
 async def test_what_is_said_of_a_job_that_was_not_taken_on_fits_wherever_it_is_read(

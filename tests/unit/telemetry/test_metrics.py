@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from controller.domain.reasons import Reason
 from controller.telemetry.metrics import Metrics, event_label
 
 NAMES = {
@@ -30,13 +31,14 @@ NAMES = {
 }
 
 
-def test_every_documented_metric_is_there_with_its_labels_and_help() -> None:
+def test_every_documented_metric_is_there_with_its_labels_and_help_and_no_other() -> None:
     metrics = Metrics()
     for name, (kind, labels) in NAMES.items():
         instrument = getattr(metrics, f"{name}_total" if kind == "counter" else name)
         assert instrument._labelnames == labels, name
     body, content_type = metrics.render()
     families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+    assert families.keys() == {f"switchboard_{name}" for name in NAMES}
     for name, (kind, _) in NAMES.items():
         family = families[f"switchboard_{name}"]
         assert (family.type, bool(family.documentation)) == (kind, True)
@@ -47,6 +49,13 @@ def test_two_programs_in_one_process_do_not_share_their_numbers() -> None:
     one, two = Metrics(), Metrics()
     one.deliveries_pulled_total.inc()
     assert two.registry.get_sample_value("switchboard_deliveries_pulled_total") == 0
+
+
+def test_the_first_failure_of_a_reason_is_an_increase() -> None:
+    registry = Metrics().registry
+    for reason in Reason:
+        labels = {"reason": reason.value}
+        assert registry.get_sample_value("switchboard_worker_failures_total", labels) == 0, reason
 
 
 @pytest.mark.parametrize(
