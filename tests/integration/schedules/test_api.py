@@ -1,6 +1,8 @@
 """Schedules through the API and the page: made, shown, switched, run, retried; by those who may."""
 
 import asyncio
+import html
+import json
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -13,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from controller.domain.jobs import Entity, EntityType, Scope
+from controller.domain.schedules import Action
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
@@ -262,6 +265,22 @@ async def test_the_form_of_the_page_makes_runs_and_disables_one(app: Starlette, 
     assert await rows(database, "SELECT status, manual FROM occurrences") == [
         {"status": "completed", "manual": True}
     ]
+
+
+async def test_the_examples_for_with_are_taken_as_they_stand(admin: httpx.AsyncClient) -> None:
+    page = await as_signed_in(admin)
+    shown = dict(re.findall(r"<li><b>(\w+)</b> <code>(.*?)</code>", page))
+    assert set(shown) == set(Action)
+    for action, example in shown.items():
+        assert f"<option>{action}</option>" in page
+        await made(admin, name=action, action=action, **{"with": json.loads(html.unescape(example))})
+
+
+async def test_arguments_are_shown_in_the_order_of_their_description(admin: httpx.AsyncClient) -> None:
+    await made(admin, action="dispatch", **{"with": {**BUILD, "inputs": {}}})
+    (shown,) = (await admin.get("/schedules.json")).json()["schedules"]
+    assert list(shown["with"]) == ["repo", "workflow", "ref", "inputs"]
+    assert "<dt>inputs</dt>" not in await as_signed_in(admin)
 
 
 async def test_the_lists_are_cut_into_slices(admin: httpx.AsyncClient, clock: ManualClock) -> None:
