@@ -344,6 +344,26 @@ async def test_work_that_ends_its_process_each_time_is_given_up(database: Databa
     assert "retry it by hand" in schedule["last_error"]
 
 
+async def test_whoever_lost_its_lease_to_another_writes_nothing_any_more(database: Database) -> None:
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, arguments, status, created_at)"
+        " VALUES ('nightly', %(now)s, 'dispatch', '{}', 'pending', %(now)s)",
+        now=START,
+    )
+    store, later = OccurrenceStore(database, "test"), START + OCCURRENCE_LEASE
+    first = await store.claim(0, START)
+    assert first is not None
+    await store.reclaim((), 0, later)
+    second = await store.claim(0, later)
+    assert second is not None
+    assert not await store.note_sent(first, (), 0, later)
+    assert not await store.postpone(first, later, "late", counts=True, epoch=0, now=later)
+    assert not await store.fail(first, "late", 0, later)
+    assert not await store.complete(first, "late", None, 0, later)
+    assert await store.complete(second, "done", None, 0, later)
+
+
 async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Database) -> None:
     clock = AnyTime()
     process = Clockwork(database, a_file([a_schedule("clean", "interval", "1h", "prune")]), clock)
