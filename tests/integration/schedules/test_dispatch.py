@@ -374,6 +374,21 @@ async def test_a_refusal_fails_at_once_and_says_what_to_change(
         assert row == {"sent_at": None, "last_sent_at": None, "runs_before": []}
 
 
+async def test_a_lost_answer_is_looked_up_also_after_a_refusal(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after", times=1)
+        await turn(system)
+        system.github.sim.faults.add(name="no", operation=LISTING, status=404, times=1)
+        await pass_time(system, timedelta(minutes=2), 8)
+        assert (await only(system))["status"] == "failed"
+        (row,) = await system.rows("SELECT id FROM occurrences")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=1), 4)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
+
+
 async def test_an_older_night_that_is_retried_beside_an_unanswered_one_waits_for_it_and_then_runs(
     night: Night,
 ) -> None:
