@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.simulators.cluster import Behaviour, ClusterSimulator, RunnerProgram
-from controller.simulators.github import GitHubSimulator
+from controller.simulators.github import GitHubSimulator, JobSpec
 
 ORGANIZATION_APP, USER_APP = "111", "222"
 RUNNER_VERSION = "2.335.0"
@@ -50,8 +50,16 @@ SCHEDULES = [
         "action": "warm",
         "with": {"entity": "acme", "labels": ["ubuntu-24.04-riscv"], "runners": 2, "for": "1h"},
     },
+    {
+        "name": "benchmarks",
+        "type": "interval",
+        "spec": "2h",
+        "action": "dispatch",
+        "with": {"repo": "llvm-riscv/llvm-project", "workflow": "benchmarks.yml", "ref": "main"},
+    },
     {"name": "tidy", "type": "cron", "spec": "0 3 * * *", "action": "prune"},
 ]
+BENCHMARKS = [JobSpec(pool.labels, 40.0, f"bench {pool.name}") for pool in POOLS]
 
 
 def repositories() -> list[str]:
@@ -88,6 +96,7 @@ def people_github(github: GitHubSimulator, keys: dict[str, tuple[Path, bytes]]) 
         github.add_organization(login, ORGANIZATION_APP)
         for repo in owned:
             github.add_repository(repo, repo in PRIVATE)
+    github.add_workflow("llvm-riscv/llvm-project", "benchmarks.yml", BENCHMARKS)
     for login, owned in USERS.items():
         github.add_user(login, USER_APP)
         for repo in owned:

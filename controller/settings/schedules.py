@@ -1,10 +1,11 @@
 """`schedules:` of the file, and the body with which the API makes one: the same checks, all mistakes at once."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import time, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from controller.decide.slots import check_spec, check_timezone
 from controller.domain.durations import show_duration
@@ -12,9 +13,6 @@ from controller.domain.jobs import LabelSet, normalise_labels
 from controller.domain.schedules import Action, CatchUp, Definition, QuietHours, ScheduleType
 from controller.settings.model import STRICT, Duration
 
-NAME = r"^[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?$"
-LOGIN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}$"
-REPO = r"^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}$"
 MOST_INPUTS = 25
 LONGEST_WINDOW = timedelta(days=7)
 LONGEST_HOLD = timedelta(days=366)
@@ -39,6 +37,30 @@ def _zone(value: object) -> str:
     return value
 
 
+def _written(pattern: str, expected: str) -> AfterValidator:
+    """Holds a text to a pattern, and says in words what it should be."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value) is None:
+            raise ValueError(f"expected {expected}")
+        return value
+
+    return AfterValidator(check)
+
+
+NAME = "[a-z0-9]([-a-z0-9_.]{0,61}[a-z0-9])?"
+LOGIN = "[A-Za-z0-9][A-Za-z0-9-]{0,38}"
+REPO = f"{LOGIN}/[A-Za-z0-9._-]{{1,100}}"
+Name = Annotated[
+    str,
+    _written(NAME, "small letters, digits and -_. between them, such as weekday-mornings"),
+    Field(json_schema_extra={"pattern": f"^{NAME}$"}),
+]
+Login = Annotated[str, _written(LOGIN, "the login of an organization or person, such as example-org")]
+Repo = Annotated[str, _written(REPO, "OWNER/REPOSITORY, such as example-org/llvm")]
+Workflow = Annotated[
+    str, _written("[A-Za-z0-9._-]{1,200}", "the name of the workflow's file, such as nightly.yml, or its id")
+]
 ClockTime = Annotated[time, BeforeValidator(_clock_time)]
 Zone = Annotated[str, BeforeValidator(_zone)]
 
@@ -64,18 +86,18 @@ class Hours(Model):
 class WarmArguments(Model):
     """Keep spare runners for an entity's labels."""
 
-    entity: str = Field(pattern=LOGIN)
+    entity: Login
     labels: list[str] = Field(min_length=1)
     runners: int = Field(ge=1, le=100)
     for_: Duration = Field(alias="for")
-    repo: str | None = Field(None, pattern=REPO)
+    repo: Repo | None = None
 
 
 class DispatchArguments(Model):
     """Start a workflow."""
 
-    repo: str = Field(pattern=REPO)
-    workflow: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    repo: Repo
+    workflow: Workflow
     ref: str = Field(min_length=1, max_length=250)
     inputs: dict[str, str | int | float | bool] = Field({}, max_length=MOST_INPUTS)
 
@@ -84,7 +106,7 @@ class HoldArguments(Model):
     """Which pool or entity is paused or resumed."""
 
     pool: str | None = None
-    entity: str | None = Field(None, pattern=LOGIN)
+    entity: Login | None = None
     for_: Duration | None = Field(None, alias="for")
 
 
@@ -112,7 +134,7 @@ ARGUMENTS: Mapping[Action, type[Model]] = {
 class ScheduleEntry(Model):
     """One schedule."""
 
-    name: str = Field(pattern=NAME)
+    name: Name
     type: ScheduleType
     spec: str = Field(min_length=1, max_length=200)
     timezone: Zone = "UTC"

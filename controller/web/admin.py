@@ -131,27 +131,27 @@ class Admin:
 class Writes:
     """Turns handlers into endpoints that only an admin gets through to."""
 
-    def __init__(self, admin: Admin, show: Callable[[Request, Refused], Response]) -> None:
+    def __init__(self, admin: Admin, show: Callable[[Request, Refused, str], Response]) -> None:
         self._admin = admin
-        self._show = show  # a refusal as a page, for forms
+        self._show = show  # a refusal as a page, for forms, and the way back to theirs
 
     def admin_only(self, write: Write) -> Endpoint:
         """The endpoint of a write: JSON for programs, back to the page for forms."""
 
         async def answer(request: Request) -> Response:
-            from_form = _is_form(request)
+            from_form, back = _is_form(request), "/"
             try:
                 who = self._admin.allow(request)
                 fields = await read_fields(request)
+                back = local_path(str(fields.get(BACK_FIELD) or ""))
                 self._admin.check_csrf(request, fields)
                 own = {n: v for n, v in fields.items() if n not in (CSRF_FIELD, BACK_FIELD)}
                 done = await _carried_out(write, request, who, own)
             except Refused as refused:
-                return (
-                    self._show(request, refused) if from_form and _reads_pages(request) else refusal(refused)
-                )
+                as_page = from_form and _reads_pages(request)
+                return self._show(request, refused, back) if as_page else refusal(refused)
             if from_form:
-                return RedirectResponse(local_path(str(fields.get(BACK_FIELD) or "")), 303, SECURITY_HEADERS)
+                return RedirectResponse(back, 303, SECURITY_HEADERS)
             return data_response(done.data, done.status)
 
         return answer

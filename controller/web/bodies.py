@@ -3,7 +3,15 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from controller.domain.controls import JobAction
 from controller.domain.durations import parse_duration
@@ -14,6 +22,13 @@ NOTE_LIMIT = 500
 def _blank(value: Any) -> Any:
     """A field that a form left empty was not given."""
     return None if isinstance(value, str) and not value.strip() else value
+
+
+def _duration(value: str | None) -> str | None:
+    """A duration as it was written: it counts from when the hold begins."""
+    if value is not None:
+        parse_duration(value)
+    return value
 
 
 def _storable(value: Any) -> Any:
@@ -62,7 +77,7 @@ class HoldBody(NoteBody):
     until: Annotated[AwareDatetime | None, BeforeValidator(_blank)] = Field(
         None, description="A time with its zone, in the future.", examples=["2030-01-01T08:00:00Z"]
     )
-    for_: Annotated[str | None, BeforeValidator(_blank)] = Field(
+    for_: Annotated[str | None, BeforeValidator(_blank), AfterValidator(_duration)] = Field(
         None,
         alias="for",
         description="A duration instead.",
@@ -76,8 +91,6 @@ class HoldBody(NoteBody):
     def _one_of_them(self) -> "HoldBody":
         if self.until is not None and self.for_ is not None:
             raise ValueError("give `until` or `for`, not both")
-        if self.for_ is not None:
-            parse_duration(self.for_)
         return self
 
     def end(self, now: datetime) -> datetime | None:

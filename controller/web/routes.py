@@ -199,9 +199,10 @@ class Faces:
         response.headers.update(error.headers or {})
         return response
 
-    def refused_form(self, request: Request, refused: Refused) -> Response:
-        """A form that was not carried out."""
-        return self._renderer.page(request, error_view(refused.status, refused.title, str(refused)))
+    def refused_form(self, request: Request, refused: Refused, back: str) -> Response:
+        """A form that was not carried out, and the way back to its page."""
+        way = (back, f"Go back to {back.partition('?')[0]}") if back != "/" else None
+        return self._renderer.page(request, error_view(refused.status, refused.title, str(refused), way))
 
     async def broken(self, request: Request, error: Exception) -> Response:
         """A mistake of ours; what it was stands in the log, not here."""

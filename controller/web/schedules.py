@@ -41,7 +41,7 @@ from controller.web.query import DAYS, ID_LIMIT, NOTHING, page_links, read_slice
 from controller.web.reader import PageDeps
 from controller.web.rendering import View
 from controller.web.routes import Faces, writes
-from controller.web.schedules_shown import as_entry, show_occurrence, show_schedule
+from controller.web.schedules_shown import as_entry, examples, show_occurrence, show_schedule
 from controller.web.shown import Shown
 
 log = structlog.get_logger()
@@ -106,6 +106,7 @@ class ScheduleViews:
     def __init__(self, deps: PageDeps, reads: ScheduleReader) -> None:
         self._deps = deps
         self._reads = reads
+        self._examples = examples(deps.settings)
 
     async def page(self, request: Request) -> View:
         """All schedules, and what became of their last times."""
@@ -117,7 +118,7 @@ class ScheduleViews:
         newest = [show_occurrence(each, full=full) for each in found.rows]
         data = {"schedules": rows, "occurrences": newest}
         links = page_links(request.url, part, more=found.more)
-        context = {**data, "presets": list(PRESETS), "part": part}
+        context = {**data, "presets": list(PRESETS), "examples": self._examples, "part": part}
         return View("schedules.html", "Schedules", data, context, links)
 
     async def one(self, request: Request) -> View:

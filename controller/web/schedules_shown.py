@@ -3,6 +3,7 @@
 Where a workflow is started may be a private repository: strangers see its owner only, and no addresses or errors.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -19,10 +20,12 @@ from controller.domain.schedules import (
     ScheduleLine,
     ScheduleSkip,
 )
+from controller.settings import File
 from controller.web.shown import Shown
 
 SHOWN_TIMES = 5
 HIDDEN = "Sign in to read this."
+ORDER = ("entity", "repo", "workflow", "ref", "inputs", "pool", "board", "labels", "runners", "for")
 
 
 def show_schedule(line: ScheduleLine, now: datetime, *, full: bool) -> Shown:
@@ -94,7 +97,8 @@ def as_entry(definition: Definition, *, full: bool = True) -> Shown:
 
 
 def _arguments(definition: Definition, full: bool) -> Mapping[str, Any]:
-    given = dict(definition.arguments)
+    stored = definition.arguments  # in an order of the database's
+    given = {name: stored[name] for name in ORDER if name in stored} | dict(stored)
     if not full and definition.action is Action.DISPATCH:
         return {"owner": str(given["repo"]).partition("/")[0]}
     if not full:
@@ -126,3 +130,19 @@ def _times(schedule: Schedule, now: datetime) -> list[Shown]:
     except ValueError:
         return []
     return [{"at": at, "local": at.astimezone(zone).strftime("%a %Y-%m-%d %H:%M %Z")} for at in times]
+
+
+def examples(file: File) -> list[tuple[str, str, str]]:
+    """For each action, what may stand in `with` here, and what it does."""
+    pool = file.pools[0]
+    warm = {"entity": "example-org", "labels": list(pool.label_sets[0]), "runners": 2, "for": "2h"}
+    build = {"repo": "example-org/llvm", "workflow": "build.yml", "ref": "main", "inputs": {"suite": "full"}}
+    given: list[tuple[Action, dict[str, Any], str]] = [
+        (Action.WARM, warm, "keeps spare runners; those of a personal account need its `repo` too"),
+        (Action.DISPATCH, build, "starts a workflow that has `on: workflow_dispatch`"),
+        (Action.PAUSE, {"pool": pool.name, "for": "2h"}, "no new runners; for an owner `entity`, not `pool`"),
+        (Action.RESUME, {"pool": pool.name}, "ends what a schedule has paused"),
+        (Action.DRAIN, {"board": "node-7", "for": "2h"}, "no new runners on a board"),
+        (Action.PRUNE, {}, "forgets at once what is older than the settings keep"),
+    ]
+    return [(action.value, json.dumps(arguments), does) for action, arguments, does in given]

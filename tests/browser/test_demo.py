@@ -187,6 +187,17 @@ async def test_a_failed_worker_says_what_happened_with_its_last_log_lines(
         assert window.faults == []
 
 
+async def test_a_run_that_a_schedule_started_is_one_link_away(browser: Browser, demo: str) -> None:
+    async with a_window(browser, demo) as window:
+        await window.open("/login?next=/schedules")
+        await window.page.get_by_label("Admin token").fill(TOKEN)
+        await window.page.locator("main").get_by_role("button", name="Sign in").click()
+        started = window.page.locator("tr[data-key^=occurrence-]", has_text="benchmarks").last
+        await started.get_by_role("link", name="Jobs of its run").click(timeout=SLOW)
+        await expect(window.page.locator("tbody tr")).to_have_count(3)
+        assert window.faults == []
+
+
 async def test_a_finished_job_shows_its_way(browser: Browser, demo: str) -> None:
     ended = await asyncio.to_thread(ask, f"{demo}/jobs.json?status=completed")
     done = next(

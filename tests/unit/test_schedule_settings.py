@@ -11,6 +11,7 @@ BASE: dict[str, Any] = {
     "pools": [{"name": "rv1", "labels": ["riscv"], "image": "runner:1"}],
 }
 GOOD: dict[str, Any] = {"name": "it", "type": "cron", "spec": "@daily", "action": "prune"}
+BUILD = {"repo": "acme/x", "workflow": "nightly.yml", "ref": "main"}
 WARM = {"entity": "acme", "labels": ["RISCV"], "runners": 2, "for": "2h"}
 
 
@@ -49,6 +50,13 @@ def parsed(*schedules: dict[str, Any], **more: Any) -> tuple[File | None, list[s
         ({"action": "drain"}, "with.board: missing"),
         ({"action": "drain", "with": {"board": "n", "for": "999999d"}}, "with.for: expected at most 366d"),
         ({"action": "dispatch", "with": {"repo": "acme/x", "ref": "main"}}, "with.workflow: missing"),
+        ({"name": "Nightly"}, "name: expected small letters, digits"),
+        ({"action": "dispatch", "with": {**BUILD, "repo": "acme"}}, "with.repo: expected OWNER/REPOSITORY"),
+        (
+            {"action": "dispatch", "with": {**BUILD, "workflow": ".github/workflows/nightly.yml"}},
+            "with.workflow: expected the name of the workflow's file, such as nightly.yml",
+        ),
+        ({"action": "warm", "with": {**WARM, "entity": "@acme"}}, "with.entity: expected the login of"),
         ({"action": "warm", "with": {**WARM, "labels": ["other"]}}, "with.labels: no pool serves [other]"),
         ({"action": "warm", "with": {**WARM, "for": "8d"}}, "with.for: expected at most 7d"),
         ({"action": "warm", "with": {**WARM, "repo": "jane/x"}}, "with.repo: jane/x does not belong to acme"),

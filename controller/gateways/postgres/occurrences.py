@@ -184,6 +184,8 @@ class OccurrenceStore:
         runs_before = CASE WHEN %(refused)s THEN '{{}}' ELSE runs_before END
     WHERE {LEASED}
     """
+    # Whoever switches a schedule holds its row before those of its occurrences; so does what writes both here.
+    ITS_SCHEDULE = "SELECT 1 FROM schedules WHERE name = %(schedule)s FOR UPDATE"
     LAST_ERROR = "UPDATE schedules SET last_error = %(error)s, updated_at = %(now)s WHERE name = %(schedule)s"
 
     async def fail(
@@ -192,6 +194,7 @@ class OccurrenceStore:
         """It failed for good, until somebody retries it by hand; the schedule shows why. Refused: nothing was sent."""
         async with self._database.leading(epoch) as connection:
             values = {"now": now, "error": error, "schedule": occurrence.schedule, "refused": refused}
+            await connection.execute(self.ITS_SCHEDULE, values)
             failed = await self._leased_write(connection, self.FAIL, occurrence, values)
             if failed:
                 await connection.execute(self.LAST_ERROR, values)
@@ -251,10 +254,16 @@ class OccurrenceStore:
     RETURNING schedule, status, error
     """
 
+    THEIR_SCHEDULES = """
+    SELECT 1 FROM schedules WHERE name IN (SELECT schedule FROM occurrences WHERE status = 'running')
+    ORDER BY name FOR UPDATE
+    """
+
     async def reclaim(self, held: Collection[int], epoch: int, now: datetime) -> list[str]:
         """Put back what a process left behind that ended, but for what this one has in hand."""
         values = {"now": now, "ahead": now + 2 * OCCURRENCE_LEASE, "held": list(held), "hopeless": HOPELESS}
         async with self._database.leading(epoch) as connection:
+            await connection.execute(self.THEIR_SCHEDULES)
             rows = await (await connection.execute(self.RECLAIM, values)).fetchall()
             for row in rows:
                 await note_schedule(connection, "schedule.reclaimed", row["schedule"], now)

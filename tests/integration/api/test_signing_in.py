@@ -101,6 +101,19 @@ async def test_a_button_acts_in_the_name_of_who_signed_in_and_comes_back(
     assert event == {"kind": "job.cancelled", "who": "Anna", "note": "a typo"}
 
 
+async def test_a_form_that_is_not_carried_out_leads_back_to_its_page(
+    browser: httpx.AsyncClient, seed: Seed
+) -> None:
+    await seed.job(1, "completed")
+    csrf = csrf_on((await browser.get("/queue")).text)
+    fields = {"action": "retry", "csrf": csrf, "back": "/queue?status=pending"}
+    answer = await browser.post("/api/queue/1", data=fields)
+    assert answer.status_code == 409
+    assert '<a class="button" href="/queue?status=pending">Go back to /queue</a>' in answer.text
+    answer = await browser.post("/api/queue/1", data={**fields, "back": "https://elsewhere.example"})
+    assert "elsewhere" not in answer.text
+
+
 @pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
 @pytest.mark.parametrize("address", ["/api/queue/1", "/api/pools/vector/pause", "/logout"])
 async def test_a_form_of_another_site_is_refused(

@@ -139,7 +139,7 @@ async def test_quiet_hours_stay_and_the_answer_says_so(admin: httpx.AsyncClient,
 @pytest.mark.parametrize(
     ("address", "body", "told"),
     [
-        ("/api/pools/vector/pause", {"for": "2"}, "unit"),
+        ("/api/pools/vector/pause", {"for": "2"}, "for: Missing time unit"),
         ("/api/pools/vector/pause", {"for": "1.5h"}, "90m"),
         ("/api/pools/vector/pause", {"for": "999999999999d"}, "too long"),
         ("/api/pools/vector/pause", {"until": "2020-01-01T00:00:00Z"}, "passed"),

@@ -1,6 +1,8 @@
 """Schedules through the API and the page: made, shown, switched, run, retried; by those who may."""
 
 import asyncio
+import html
+import json
 import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -12,7 +14,9 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from controller.domain.constants import OCCURRENCE_LEASE
 from controller.domain.jobs import Entity, EntityType, Scope
+from controller.domain.schedules import Action
 from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.leader import Leadership
 from controller.gateways.postgres.listener import Listener
@@ -22,6 +26,7 @@ from tests.clocks import EPOCH, ManualClock
 from tests.integration.schedules.clockwork import AnyTime, Clockwork, a_file, rows
 from tests.integration.schedules.lives import a_schedule
 from tests.integration.schedules.served import TOKEN, an_app
+from tests.waiting import until
 
 BEARER = {"Authorization": f"Bearer {TOKEN}", "X-Requested-By": "Anna"}
 NIGHTS = {
@@ -262,6 +267,22 @@ async def test_the_form_of_the_page_makes_runs_and_disables_one(app: Starlette, 
     assert await rows(database, "SELECT status, manual FROM occurrences") == [
         {"status": "completed", "manual": True}
     ]
+
+
+async def test_the_examples_for_with_are_taken_as_they_stand(admin: httpx.AsyncClient) -> None:
+    page = await as_signed_in(admin)
+    shown = dict(re.findall(r"<li><b>(\w+)</b> <code>(.*?)</code>", page))
+    assert set(shown) == set(Action)
+    for action, example in shown.items():
+        assert f"<option>{action}</option>" in page
+        await made(admin, name=action, action=action, **{"with": json.loads(html.unescape(example))})
+
+
+async def test_arguments_are_shown_in_the_order_of_their_description(admin: httpx.AsyncClient) -> None:
+    await made(admin, action="dispatch", **{"with": {**BUILD, "inputs": {}}})
+    (shown,) = (await admin.get("/schedules.json")).json()["schedules"]
+    assert list(shown["with"]) == ["repo", "workflow", "ref", "inputs"]
+    assert "<dt>inputs</dt>" not in await as_signed_in(admin)
 
 
 async def test_the_lists_are_cut_into_slices(admin: httpx.AsyncClient, clock: ManualClock) -> None:
@@ -516,6 +537,44 @@ async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_st
     assert await rows(database, "SELECT status, warm_until FROM occurrences") == [
         {"status": "skipped", "warm_until": None}
     ]
+    await leadership.drop()
+
+
+@pytest.mark.parametrize("writer", ["the holder", "the look after expired leases"])
+async def test_a_schedule_may_be_stopped_at_the_moment_at_which_its_failure_is_written(
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, writer: str
+) -> None:
+    """Both write the schedule and its occurrence; in two orders they would wait for each other."""
+    await made(admin, action="dispatch", **{"with": BUILD})
+    await admin.post("/api/schedules/nights/run")
+    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
+    assert await leadership.acquire(clock.now())
+    epoch = leadership.epoch
+    assert epoch is not None
+    held = await store.claim(epoch, clock.now())
+    assert held is not None
+    await rows(database, "UPDATE occurrences SET attempts = 4")
+
+    async def waiting(count: int) -> None:
+        async def are() -> bool:
+            (locks,) = await rows(database, "SELECT count(*) AS waiting FROM pg_locks WHERE NOT granted")
+            return bool(locks["waiting"] >= count)
+
+        await until(are)
+
+    async with asyncio.TaskGroup() as both, database.transaction() as connection:
+        await connection.execute("SELECT 1 FROM occurrences FOR UPDATE")
+        if writer == "the holder":
+            both.create_task(store.fail(held, "no such workflow", epoch, clock.now()))
+        else:
+            both.create_task(store.reclaim((), epoch, clock.now() + OCCURRENCE_LEASE))
+        await waiting(1)
+        answer = both.create_task(admin.patch("/api/schedules/nights", json={"enabled": False}))
+        await waiting(2)
+    assert answer.result().status_code == 200
+    assert await rows(database, "SELECT status FROM occurrences") == [{"status": "failed"}]
+    (schedule,) = await rows(database, "SELECT enabled, last_error FROM schedules")
+    assert (schedule["enabled"], schedule["last_error"] is not None) == (False, True)
     await leadership.drop()
 
 

@@ -13,6 +13,7 @@ from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.occurrences import OccurrenceStore
 from controller.gateways.postgres.retention import RetentionStore
 from controller.gateways.postgres.schedule_desk import ScheduleDesk
+from controller.reconcile.schedules import AT_ONCE
 from tests.integration.schedules.clockwork import START, AnyTime, Clockwork, a_file, fired, rows, statuses
 from tests.integration.schedules.lives import a_schedule, go_to, turn
 from tests.systems import a_pool, a_system
@@ -343,6 +344,26 @@ async def test_work_that_ends_its_process_each_time_is_given_up(database: Databa
     assert "retry it by hand" in schedule["last_error"]
 
 
+async def test_whoever_lost_its_lease_to_another_writes_nothing_any_more(database: Database) -> None:
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, arguments, status, created_at)"
+        " VALUES ('nightly', %(now)s, 'dispatch', '{}', 'pending', %(now)s)",
+        now=START,
+    )
+    store, later = OccurrenceStore(database, "test"), START + OCCURRENCE_LEASE
+    first = await store.claim(0, START)
+    assert first is not None
+    await store.reclaim((), 0, later)
+    second = await store.claim(0, later)
+    assert second is not None
+    assert not await store.note_sent(first, (), 0, later)
+    assert not await store.postpone(first, later, "late", counts=True, epoch=0, now=later)
+    assert not await store.fail(first, "late", 0, later)
+    assert not await store.complete(first, "late", None, 0, later)
+    assert await store.complete(second, "done", None, 0, later)
+
+
 async def test_prune_runs_retention_and_a_full_queue_refuses_more(database: Database) -> None:
     clock = AnyTime()
     process = Clockwork(database, a_file([a_schedule("clean", "interval", "1h", "prune")]), clock)
@@ -456,6 +477,18 @@ async def test_the_queue_gives_the_highest_priority_first_then_the_oldest_and_on
     queue = OccurrenceStore(database, "test")
     taken = [await queue.claim(0, START + timedelta(minutes=2)) for _ in range(4)]
     assert [each.schedule if each else None for each in taken] == ["c", "b", "a", None]
+
+
+async def test_whoever_has_ended_one_takes_the_next(database: Database) -> None:
+    await rows(
+        database,
+        "INSERT INTO occurrences (schedule, due_at, action, arguments, status, created_at)"
+        " SELECT 's' || n, %(now)s, 'prune', '{}', 'pending', %(now)s FROM generate_series(1, 3 * %(hands)s) n",
+        now=START,
+        hands=AT_ONCE,
+    )
+    await Clockwork(database, a_file([]), AnyTime()).run()
+    assert await rows(database, "SELECT DISTINCT status FROM occurrences") == [{"status": "completed"}]
 
 
 async def test_a_pool_in_its_quiet_hours_starts_nothing_says_so_and_goes_on_afterwards(

@@ -28,6 +28,7 @@ HALF_PAST_ONE = datetime(2026, 3, 2, 1, 30, tzinfo=UTC)
 GIVEN = {"repo": "acme/widgets", "workflow": "nightly.yml", "ref": "main", "inputs": {"suite": "full"}}
 NIGHTLY = a_schedule("nightly", "cron", "30 1 * * *", "dispatch", given=GIVEN, catchUp="run_once")
 DISPATCH = "actions/create-workflow-dispatch"
+LISTING = "actions/list-workflow-runs-for-repo"
 
 Night = Callable[[], AbstractAsyncContextManager[System]]
 
@@ -224,9 +225,7 @@ async def test_a_server_that_never_answers_is_given_up_with_what_to_do(night: Ni
 
 async def test_a_server_that_cannot_be_asked_at_all_is_given_up_with_what_to_do(night: Night) -> None:
     async with night() as system:
-        system.github.sim.faults.add(
-            name="gone", operation="actions/list-workflow-runs-for-repo", status=502, times=None
-        )
+        system.github.sim.faults.add(name="gone", operation=LISTING, status=502, times=None)
         await pass_time(system, timedelta(minutes=9), 36)
         seen = await only(system)
         assert (seen["status"], sent(system)) == ("failed", 0)
@@ -306,6 +305,21 @@ async def test_a_request_that_is_held_past_its_lease_is_not_sent_again_beside_it
         assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
 
 
+async def test_nothing_is_sent_whose_answer_could_come_after_the_lease(night: Night) -> None:
+    """A successor would look for a run that is not there yet, and start another one."""
+    async with night() as system:
+        system.github.sim.faults.add(name="slow", operation=LISTING, hold="before")
+        await system.settle()
+        await system.controller.loop.turn()
+        await system.github.sim.faults.wait_held("slow")
+        await go_to(system, HALF_PAST_ONE + OCCURRENCE_LEASE - timedelta(seconds=59))
+        system.github.sim.faults.release("slow")
+        await system.controller.beside.idle()
+        assert ((await only(system))["status"], sent(system)) == ("pending", 0)
+        await pass_time(system, timedelta(minutes=1), 12)
+        assert ((await only(system))["status"], sent(system)) == ("completed", 1)
+
+
 async def test_a_last_answer_that_was_lost_is_still_found(night: Night) -> None:
     async with night() as system:
         system.github.sim.faults.add(name="down", operation=DISPATCH, status=502, times=2)
@@ -358,6 +372,21 @@ async def test_a_refusal_fails_at_once_and_says_what_to_change(
         # Nothing was started, so nothing is looked for when it is retried by hand.
         (row,) = await system.rows("SELECT sent_at, last_sent_at, runs_before FROM occurrences")
         assert row == {"sent_at": None, "last_sent_at": None, "runs_before": []}
+
+
+async def test_a_lost_answer_is_looked_up_also_after_a_refusal(night: Night) -> None:
+    async with night() as system:
+        system.github.sim.faults.add(name="lost", operation=DISPATCH, drop="after", times=1)
+        await turn(system)
+        system.github.sim.faults.add(name="no", operation=LISTING, status=404, times=1)
+        await pass_time(system, timedelta(minutes=2), 8)
+        assert (await only(system))["status"] == "failed"
+        (row,) = await system.rows("SELECT id FROM occurrences")
+        await ScheduleDesk(system.database).retry(row["id"], By("ada"), system.clock.now())
+        await pass_time(system, timedelta(minutes=1), 4)
+        (run,) = runs(system)
+        seen = await only(system)
+        assert (seen["status"], seen["run_id"], sent(system)) == ("completed", run.id, 1)
 
 
 async def test_an_older_night_that_is_retried_beside_an_unanswered_one_waits_for_it_and_then_runs(
