@@ -1,7 +1,7 @@
 """Lists: every page or an error. A list that is known to be partial is never handed out as the whole."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -37,7 +37,7 @@ async def read_all(ask: Ask, call: Call, key: str, deadline: timedelta) -> tuple
     return tuple(items.values())
 
 
-async def each_page(ask: Ask, call: Call) -> AsyncIterator[Answer]:
+async def each_page(ask: Ask, call: Call, at_most: int = MAX_PAGES) -> AsyncGenerator[Answer, None]:
     """The pages one by one, along the links that GitHub gives."""
     seen: set[str] = set()
     while True:
@@ -45,7 +45,7 @@ async def each_page(ask: Ask, call: Call) -> AsyncIterator[Answer]:
         yield answer
         if answer.next_url is None:
             return
-        if answer.next_url in seen or len(seen) >= MAX_PAGES:
+        if answer.next_url in seen or len(seen) >= at_most:
             raise answer.broken("pages without end")
         seen.add(answer.next_url)
         call = Call(call.operation, call.method, answer.next_url)
