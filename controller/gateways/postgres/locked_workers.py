@@ -162,6 +162,7 @@ class LockedRows:
         online_at = CASE WHEN r.online THEN COALESCE(w.online_at, %(now)s) ELSE w.online_at END,
         idle_since = CASE WHEN r.online AND NOT r.busy THEN COALESCE(w.idle_since, %(now)s) END,
         not_busy_since = CASE WHEN NOT r.busy THEN COALESCE(w.not_busy_since, %(now)s) END,
+        busy_since = CASE WHEN r.busy THEN COALESCE(w.busy_since, %(now)s) END,
         read_at = %(now)s, updated_at = %(now)s
     FROM unnest(%(name)s::text[], %(runner_id)s::bigint[], %(version)s::text[], %(online)s::boolean[],
         %(busy)s::boolean[]) AS r (name, runner_id, version, online, busy)

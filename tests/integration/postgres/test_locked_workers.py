@@ -70,11 +70,12 @@ async def test_pods_and_readings_are_noted_of_each_worker_its_own(database: Data
     seen = [pod("worker-0"), SeePod("worker-1", EPOCH, 6, None, None)]
     listed = [read("worker-0"), read("worker-1", busy=True)]
     assert await apply(database, epoch, [*seen, *listed]) == [True] * 4
-    noted = "SELECT status, node, create_rv, running_at, idle_since, not_busy_since, read_at FROM workers ORDER BY name"
-    assert [tuple(row.values()) for row in await rows(database, noted)] == [
-        ("running", "board-1", 5, LATER, LATER, LATER, LATER),
-        ("pending", None, 6, None, None, None, LATER),
-        ("pending", None, None, None, None, None, None),
+    noted = "status, node, create_rv, running_at, idle_since, not_busy_since, busy_since, read_at"
+    found = await rows(database, f"SELECT {noted} FROM workers ORDER BY name")
+    assert [tuple(row.values()) for row in found] == [
+        ("running", "board-1", 5, LATER, LATER, LATER, None, LATER),
+        ("pending", None, 6, None, None, None, LATER, LATER),
+        ("pending", None, None, None, None, None, None, None),
     ]
 
 

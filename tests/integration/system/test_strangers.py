@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.simulators.github import WebhookRule
 from tests.systems import a_pool, a_system
 
 HOUR = 3600.0
@@ -24,6 +25,21 @@ async def test_a_runner_that_works_on_another_job_is_nobodys_supply(
         (theirs,) = system.queue(repo, *labels, seconds=HOUR)
         await system.step()
         ours = system.queue("acme/widgets", "rv1", "large")
+        await system.until(system.finished(ours))
+        assert system.github.sim.ledger.job(theirs).status == "in_progress"
+
+
+async def test_a_runner_that_works_on_a_job_nobody_tells_us_of_is_no_supply_for_long(
+    database_url: str, tmp_path: Path
+) -> None:
+    """The runner group serves all repositories, the App is installed for some."""
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}) as system:
+        system.github.sim.add_repository("acme/without-the-app")
+        rules = system.github.sim.faults.webhooks.rules
+        rules += [WebhookRule("lose", action=action) for action in ("queued", "in_progress")]
+        (theirs,) = system.queue("acme/without-the-app", "rv1", seconds=HOUR)
+        await system.step()
+        ours = system.queue("acme/widgets", "rv1")
         await system.until(system.finished(ours))
         assert system.github.sim.ledger.job(theirs).status == "in_progress"
 
