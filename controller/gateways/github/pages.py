@@ -24,8 +24,13 @@ async def within(deadline: timedelta, call: Call) -> AsyncIterator[None]:
         raise GitHubUnavailable(f"{call.operation}: the list was not complete in time") from error
 
 
-async def read_all(ask: Ask, call: Call, key: str, deadline: timedelta) -> tuple[Item, ...]:
-    """All items under `key` over all pages, each id once: pages shift while they are read."""
+async def read_all(
+    ask: Ask, call: Call, key: str, deadline: timedelta, most: int | None = None
+) -> tuple[Item, ...]:
+    """All items under `key` over all pages, each id once: pages shift while they are read.
+
+    `most`: of a list that GitHub itself ends after so many, though it counts more.
+    """
     items: dict[int, Item] = {}
     async with within(deadline, call):
         async for answer in each_page(ask, call):
@@ -33,7 +38,9 @@ async def read_all(ask: Ask, call: Call, key: str, deadline: timedelta) -> tuple
             found = page.items(key)
             items.update((item.integer("id"), item) for item in found)
             if answer.next_url is None and len(found) >= PER_PAGE:
-                _insist_on_the_rest(answer, page.optional_integer("total_count") or 0, len(items))
+                total = page.optional_integer("total_count") or 0
+                if most is None or total <= most:
+                    _insist_on_the_rest(answer, total, len(items))
     return tuple(items.values())
 
 
