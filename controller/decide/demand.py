@@ -27,7 +27,7 @@ from controller.decide.warm import (
     top_up,
 )
 from controller.domain.budgets import Scarce
-from controller.domain.constants import NOT_PICKED_UP_AFTER
+from controller.domain.constants import NOT_PICKED_UP_AFTER, STRANGERS_AFTER
 from controller.domain.holds import Hold, Holds, HoldScope
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
@@ -136,7 +136,7 @@ def match_demand(situation: Situation) -> Plan:
             skips.append(barred)
     leaving = _leaving(situation)
     staying = [worker for worker in situation.workers if worker.name not in leaving]
-    free = _free_by_key(staying)
+    free = _free_by_key(staying, situation.now)
     uncovered: list[Job] = []
     idle: set[DemandKey] = set()  # GitHub does not give these jobs to the runners that are there
     for key, jobs in wanting.items():
@@ -266,12 +266,17 @@ def _leaving(situation: Situation) -> frozenset[str]:
     return frozenset(worker.name for worker in idle if sent_away(worker))
 
 
-def _free_by_key(workers: Iterable[Worker]) -> Mapping[DemandKey, list[Worker]]:
+def _free_by_key(workers: Iterable[Worker], now: datetime) -> Mapping[DemandKey, list[Worker]]:
     free: dict[DemandKey, list[Worker]] = defaultdict(list)
     for worker in workers:
-        if worker.free:
+        if worker.free and not _works_for_a_stranger(worker, now):
             free[worker.key].append(worker)
     return free
+
+
+def _works_for_a_stranger(worker: Worker, now: datetime) -> bool:
+    """Whether GitHub has given it a job that we do not hear of, as of a repository without our App."""
+    return worker.busy_since is not None and now - worker.busy_since >= STRANGERS_AFTER
 
 
 def _not_picked_up(supply: Sequence[Worker], queued_at: datetime, now: datetime) -> bool:

@@ -44,6 +44,7 @@ BACK_OFF_FIRST = timedelta(minutes=1)
 BACK_OFF_LAST = timedelta(minutes=30)
 OWN_FAULT_ATTEMPTS = 3
 NOT_PICKED_UP_AFTER = timedelta(minutes=2)
+STRANGERS_AFTER = timedelta(minutes=5)  # a busy runner whose job is not known by then works for somebody else
 BREAKER_FAILURES = 3
 BREAKER_MEMORY = timedelta(hours=6)  # endings older than this are forgotten
 FIRST_TRIES = 4  # workers that try at once an image which nobody has seen work within that memory

@@ -86,6 +86,7 @@ class Worker:
     online_at: datetime | None = None
     idle_since: datetime | None = None
     not_busy_since: datetime | None = None
+    busy_since: datetime | None = None
     read_at: datetime | None = None
     heartbeat_at: datetime | None = None
     create_rv: int | None = None

@@ -1,6 +1,6 @@
 """Time, chance, secrets, GitHub and the cluster, as the core sees them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -149,11 +149,15 @@ class GitHub(Protocol):
         """The login under which GitHub shows what an App does."""
         ...
 
-    async def list_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
-        """The App's deliveries newer than `since`, newest first, every page."""
+    def pages_of_deliveries(
+        self, app_id: str, since: datetime
+    ) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
+        """The App's deliveries newer than `since`, newest first, page by page."""
         ...
 
-    async def list_failed_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
+    def pages_of_failed_deliveries(
+        self, app_id: str, since: datetime
+    ) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
         """Those of them that were not answered with success."""
         ...
 
@@ -163,6 +167,10 @@ class GitHub(Protocol):
 
     def budget(self, installation_id: int) -> Budget:
         """What the last answers said; no request is made."""
+        ...
+
+    def app_budget(self, app_id: str) -> Budget:
+        """The same of an App's own requests: tokens are made of them, and deliveries read."""
         ...
 
     def forget_installation(self, installation_id: int) -> None:

@@ -6,17 +6,20 @@ database and a home lab without a public address. What GitHub lists but does not
 """
 
 from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from datetime import datetime, timedelta
 
 import structlog
 
 from controller.decide.admission import admit
+from controller.decide.budgets import back_at, repair_allowed
 from controller.decide.deliveries import BadPayload, read_delivery
 from controller.decide.pace import is_time
 from controller.domain.constants import DELIVERIES_KEPT, PULL_EVERY_PULL, PULL_EVERY_PUSH
 from controller.domain.deliveries import Delivery
 from controller.domain.sightings import DeliverySighting
-from controller.errors import GitHubError, GitHubNotFound, GitHubRefused
+from controller.errors import GitHubError, GitHubNotFound, GitHubRefused, RateLimited
 from controller.ports import Clock, Deliveries, GitHub
 from controller.reconcile.beside import Beside
 from controller.reconcile.stubborn import Stubborn
@@ -26,6 +29,7 @@ from controller.telemetry.metrics import Metrics
 log = structlog.get_logger()
 
 WORK = "pull_deliveries"
+BATCH = 500  # deliveries that are listed before those missing are taken in
 PATIENCE = 3  # deliveries that cannot be fetched before GitHub is taken to be away
 OVERLAP = timedelta(minutes=5)  # deliveries may be listed late
 EVENTS = frozenset({"workflow_job", "installation", "installation_repositories"})
@@ -86,31 +90,70 @@ class PullDeliveries:
         return False
 
     async def _pull(self, app_id: str, now: datetime) -> None:
-        """Where the last look ended well, this one goes on; the first goes back as far as we know nothing."""
-        listed = await self._list(app_id, now)
-        wanted = [each for each in listed if each.event in EVENTS]
-        missing = await self._deliveries.missing({each.guid for each in wanted})
-        stubborn = self._stubborn[app_id]
+        """Where the last look ended well, this one goes on; the first goes back as far as we know nothing.
+
+        What was listed is taken in before the next is asked for, so that a look which is cut short was not for nothing.
+        """
+        stubborn, failed = self._stubborn[app_id], list[GitHubError]()
+        missing: set[str] = set()
+        again: list[DeliverySighting] = []  # tried after all others
+        async with aclosing(self._batches(app_id, now)) as batches:
+            async for listed in batches:
+                wanted = {each.guid: each for each in listed if each.event in EVENTS}
+                news = (await self._deliveries.missing(wanted.keys())) - missing
+                missing |= news
+                again += [wanted[guid] for guid in news if stubborn.knows(guid)]
+                await self._take_all(
+                    app_id, [wanted[guid] for guid in news if not stubborn.knows(guid)], failed, now
+                )
+        await self._take_all(app_id, again, failed, now)
         stubborn.keep(missing)
-        seen: set[str] = set()
-        failed: list[GitHubError] = []
-        for each in sorted(wanted, key=stubborn.turn):
-            if each.guid in missing and each.guid not in seen and not stubborn.given_up(each.guid):
-                seen.add(each.guid)
-                try:
-                    await self._take(app_id, each, now)
-                except GitHubError as error:  # the others do not wait for it; the next pull tries it again
-                    failed.append(error)
-                    if stubborn.failed(each.guid, now).too_many:
-                        await self._give_up(app_id, each, error, now)
-                    if len(failed) >= PATIENCE:
-                        break
         if failed:
             raise failed[0]
         self._since[app_id] = now - OVERLAP
         self._first_since.pop(app_id, None)
 
-    async def _list(self, app_id: str, now: datetime) -> list[DeliverySighting]:
+    async def _take_all(
+        self, app_id: str, news: Iterable[DeliverySighting], failed: list[GitHubError], now: datetime
+    ) -> None:
+        """Oldest first. One that fails holds up none of the others, but several mean that GitHub is away."""
+        stubborn = self._stubborn[app_id]
+        for each in sorted(news, key=stubborn.turn):
+            if stubborn.given_up(each.guid):
+                continue
+            self._leave_some(app_id)
+            try:
+                await self._take(app_id, each, now)
+            except RateLimited:
+                raise
+            except GitHubError as error:  # the next pull tries it again
+                failed.append(error)
+                if stubborn.failed(each.guid, now).too_many:
+                    await self._give_up(app_id, each, error, now)
+                if len(failed) >= PATIENCE:
+                    raise failed[0] from None
+
+    def _leave_some(self, app_id: str) -> None:
+        """Pulling is repair: of what an App may ask in an hour it leaves enough for the tokens of its installations."""
+        budget, now = self._github.app_budget(app_id), self._clock.now()
+        if not repair_allowed(budget, now):
+            until = back_at(budget, now) or now
+            raise RateLimited(f"App {app_id} has few requests left, which are kept for tokens", until=until)
+
+    async def _batches(self, app_id: str, now: datetime) -> AsyncGenerator[list[DeliverySighting], None]:
+        """Some pages at once, so that what came in an order is mostly taken in that order."""
+        batch: list[DeliverySighting] = []
+        async with aclosing(self._pages(app_id, now)) as pages:
+            self._leave_some(app_id)
+            async for page in pages:
+                batch += page
+                if len(batch) >= BATCH:
+                    yield batch
+                    batch = []
+                self._leave_some(app_id)
+        yield batch
+
+    async def _pages(self, app_id: str, now: datetime) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
         """At first, until a look ended well: all since the last event, and of those before it whatever had failed."""
         oldest = now - DELIVERIES_KEPT
         newest = await self._deliveries.newest(app_id)
@@ -121,13 +164,17 @@ class PullDeliveries:
         if newest is not None:
             self._newest[app_id] = newest.guid
         since = self._since.get(app_id)
-        if since is not None:
-            return list(await self._github.list_deliveries(app_id, since))
-        # Kept until the look has ended well: whatever it takes in becomes the last event.
-        last = newest.at if newest is not None else oldest
-        since = self._first_since.setdefault(app_id, max(last, oldest) - OVERLAP)
-        failed = await self._github.list_failed_deliveries(app_id, oldest) if newest is not None else ()
-        return [*failed, *await self._github.list_deliveries(app_id, since)]
+        if since is None:
+            # Kept until the look has ended well: whatever it takes in becomes the last event.
+            last = newest.at if newest is not None else oldest
+            since = self._first_since.setdefault(app_id, max(last, oldest) - OVERLAP)
+            if newest is not None:
+                async with aclosing(self._github.pages_of_failed_deliveries(app_id, oldest)) as failed:
+                    async for page in failed:
+                        yield page
+        async with aclosing(self._github.pages_of_deliveries(app_id, since)) as pages:
+            async for page in pages:
+                yield page
 
     async def _went_back(self, app_id: str) -> bool:
         """Whether a delivery that had been taken in is so no more: the database was restored under us."""

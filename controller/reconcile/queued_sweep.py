@@ -61,6 +61,7 @@ class QueuedSweep:
         self._clock = clock
         self._beside = beside
         self._asked_at: datetime | None = None
+        self._looked: dict[int, datetime] = {}  # when a run was last asked for its jobs
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def run(self, epoch: int) -> None:
@@ -73,6 +74,7 @@ class QueuedSweep:
     async def _sweep(self, epoch: int, now: datetime) -> bool:
         homes = await self._rows.homes(now - QUEUED_SWEEP_REPOS)
         found = await all_of(self._ask(home, epoch) for home in homes)
+        self._looked = {run: at for run, at in self._looked.items() if now - at < QUEUED_SWEEP_REPOS}
         return any(found)
 
     async def _ask(self, home: Home, epoch: int) -> int:
@@ -84,6 +86,7 @@ class QueuedSweep:
             try:
                 runs = await self._github.list_active_runs(home.scope, home.repo)
                 for run_id in await self._unwatched(run.run_id for run in runs):
+                    self._looked[run_id] = self._clock.now()
                     listed = await self._github.list_run_jobs(home.scope, home.repo, run_id)
                     found += await self._siblings.learn(home, listed, epoch)
             except GitHubError as error:
@@ -91,6 +94,9 @@ class QueuedSweep:
         return found
 
     async def _unwatched(self, run_ids: Iterable[int]) -> list[int]:
+        """Those that have not been asked, or not for the longest: most runs of a busy repository have no job for us."""
         listed = list(run_ids)
         watched = await self._rows.active_runs(listed)
-        return [run_id for run_id in listed if run_id not in watched][:QUEUED_SWEEP_RUNS]
+        unwatched = [run_id for run_id in listed if run_id not in watched]
+        unwatched.sort(key=lambda run_id: (run_id in self._looked, self._looked.get(run_id)))
+        return unwatched[:QUEUED_SWEEP_RUNS]

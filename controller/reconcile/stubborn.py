@@ -28,6 +28,10 @@ class Stubborn:
 
     _refusals: dict[str, Refusals] = field(default_factory=dict)
 
+    def knows(self, guid: str) -> bool:
+        """Whether it could not be fetched before."""
+        return guid in self._refusals
+
     def turn(self, listed: DeliverySighting) -> tuple[int, datetime, int]:
         """Its place in line: what has failed least is tried first, then the oldest."""
         refusals = self._refusals.get(listed.guid)

@@ -27,6 +27,8 @@ from controller.web.signature import Signature
 log = structlog.get_logger()
 
 BODY_DEADLINE = timedelta(seconds=10)  # GitHub itself hangs up after that
+LARGE = 2**20  # bytes of a body; a delivery about a job has a tenth of that
+LARGE_AT_ONCE = 2  # whoever has no secret may send what it likes, and it is held until the signature is known
 
 
 class Intake(Protocol):
@@ -57,6 +59,7 @@ class Receiver:
         self._metrics = metrics
         self._deadline = deadline
         self._under_way: set[asyncio.Task[Outcome]] = set()
+        self._large = 0
 
     async def receive(self, request: Request) -> Response:
         """Answer one delivery."""
@@ -83,20 +86,32 @@ class Receiver:
         signature = Signature(self._settings.webhook_secrets, request.headers.get("X-Hub-Signature-256"))
         if not signature.claimed:
             raise unauthorized()
-        body = bytearray()
         try:
             async with asyncio.timeout(BODY_DEADLINE.total_seconds()):
-                async for piece in request.stream():
-                    if len(body) + len(piece) > WEBHOOK_LIMIT:
-                        raise too_large()
-                    signature.update(piece)
-                    body += piece
+                body = await self._body(request, signature)
         except TimeoutError:
             raise Refusal(408, "timed_out", "the body took too long") from None
         except ClientDisconnect:
             raise Refusal(400, "disconnected", "the connection was closed") from None
         if not signature.holds():
             raise unauthorized()
+        return body
+
+    async def _body(self, request: Request, signature: Signature) -> bytes:
+        """All of the body; of large ones only a few at once, or strangers could fill the memory."""
+        body, large = bytearray(), False
+        try:
+            async for piece in request.stream():
+                if len(body) + len(piece) > WEBHOOK_LIMIT:
+                    raise too_large()
+                signature.update(piece)
+                body += piece
+                if len(body) > LARGE and not large:
+                    if self._large >= LARGE_AT_ONCE:
+                        raise unavailable("too many large deliveries at once")
+                    self._large, large = self._large + 1, True
+        finally:
+            self._large -= large
         return bytes(body)
 
     async def _take(self, delivery: Delivery, *, known_app: bool) -> Outcome:

@@ -82,7 +82,10 @@ class Reasons:
             case Skip.HELD | Skip.GITHUB_BUDGET_LOW:
                 return until is None or datetime.fromisoformat(until) > now
             case Skip.RUNNER_ON_ITS_WAY | Skip.NOT_PICKED_UP:
-                return any(_free(worker) and _alike(worker, job) for worker in workers)
+                return any(
+                    _free(worker) and _alike(worker, job) and not self._works_already(worker)
+                    for worker in workers
+                )
             case Skip.ENTITY_AT_MAX_WORKERS:
                 holding = [worker for worker in workers if worker["entity_id"] == job["entity_id"]]
                 return len(holding) >= int(job["skip_detail"]["max_workers"])
@@ -90,6 +93,11 @@ class Reasons:
                 return self._free_boards(job["skip_detail"]["board"], workers, held) <= 0
             case _:  # none, though nothing is made; the cluster, though it answers; what nobody does here
                 return False
+
+    def _works_already(self, worker: Mapping[str, Any]) -> bool:
+        """Whether GitHub has given its runner a job, whatever we have heard of it."""
+        runner = self.system.github.sim.world.runner_named(worker["name"])
+        return runner is not None and runner.job is not None
 
     def _free_boards(self, board: str, workers: list[dict[str, Any]], held: set[str]) -> int:
         live = [pod for pod in self.system.cluster.pods() if pod["status"]["phase"] not in ENDED]

@@ -19,7 +19,7 @@ from controller.simulators.github.routes.workflows import RERUN
 from controller.telemetry.metrics import Metrics
 from tests.postgres import opened
 from tests.simulation.faults import Trouble, soon
-from tests.simulation.invariants import Invariants
+from tests.simulation.invariants import STRANGE, Invariants
 from tests.systems import BOARD_LABEL, System, a_pool, a_system
 
 SEEDS = [int(seed) for seed in os.environ.get("SIMULATION_SEEDS", "1").split(",")]
@@ -56,6 +56,7 @@ async def test_nothing_is_lost(seed: int, database_url: str, tmp_path: Path) -> 
         await _days(system, other, trouble, invariants, rng)
         await trouble.stop()
         _approve(system, all_of_them=True)
+        _forget_strangers(system)
         await _until_quiet(system, other, invariants)
         broken = await invariants.judge_end()
         assert not broken, "\n".join([*broken, "", *trouble.log])
@@ -119,6 +120,8 @@ async def _days(
 def _push(system: System, rng: random.Random) -> None:
     labels = rng.choice((("rv1",), ("rv1", "large"), ("rv2",)))
     jobs = [_a_job(labels, rng) for _ in range(rng.choice((1, 1, 2, 5)))]
+    if rng.random() < 0.1:
+        jobs.append(JobSpec(STRANGE, rng.choice((10, 240, 1800))))
     repos = sorted(each.full_name for each in system.github.sim.world.repositories.values())
     run = system.github.sim.queue_run(rng.choice(repos), jobs)
     if rng.random() < 0.1:
@@ -144,6 +147,13 @@ def _approve(system: System, *, all_of_them: bool = False) -> None:
     waiting = [job.id for job in system.github.sim.world.jobs.values() if job.status == "waiting"]
     for job_id in waiting if all_of_them else waiting[:1]:
         system.github.sim.approve(job_id)
+
+
+def _forget_strangers(system: System) -> None:
+    """Cancel the jobs that nobody makes a runner for and that no other's has come to."""
+    for job in list(system.github.sim.world.jobs.values()):
+        if job.spec.labels == STRANGE and job.status == "queued":
+            system.github.sim.cancel_job(job.id)
 
 
 async def _step(system: System, other: Controller) -> None:

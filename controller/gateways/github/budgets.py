@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from controller.domain.constants import JIT_PER_MINUTE
 from controller.errors import RateLimited
 from controller.gateways.github.answers import Answer
-from controller.gateways.github.limits import CORE, Limited, Quota, find_limit, read_quota
+from controller.gateways.github.limits import CORE, LONGEST_WAIT, Limited, Quota, find_limit, read_quota
 from controller.ports import Budget
 
 JIT_INTERVAL = timedelta(minutes=1) / JIT_PER_MINUTE
@@ -23,7 +23,8 @@ class Pace:
         """How many calls may be made now."""
         if self.counted_at is None:
             return self.allowance
-        return min(JIT_PER_MINUTE, self.allowance + max(now - self.counted_at, timedelta(0)) / JIT_INTERVAL)
+        self.counted_at = min(self.counted_at, now)  # else a clock that was set back would count nothing
+        return min(JIT_PER_MINUTE, self.allowance + (now - self.counted_at) / JIT_INTERVAL)
 
     def take(self, now: datetime) -> datetime | None:
         """Take one call, or say when there is one to take."""
@@ -46,11 +47,9 @@ class Bucket:
 
     def check(self, now: datetime) -> None:
         """Raise RateLimited, without anything being sent, while a limit holds."""
-        if self._blocked_until is not None and now < self._blocked_until:
-            raise RateLimited(
-                f"{self._caller} is rate limited until {self._blocked_until:%H:%M:%S} UTC",
-                until=self._blocked_until,
-            )
+        until = self._blocked(now)
+        if until is not None:
+            raise RateLimited(f"{self._caller} is rate limited until {until:%H:%M:%S} UTC", until=until)
 
     def take_jit_call(self, now: datetime) -> None:
         """Count one JIT call, or raise RateLimited until the pace allows one."""
@@ -62,20 +61,20 @@ class Bucket:
     def note(self, answer: Answer, now: datetime) -> Limited | None:
         """Learn from one answer; the limit it tells of, if any."""
         self._note_quota(answer, now)
-        blocked = self._blocked_until is not None and now < self._blocked_until
+        blocked = self._blocked(now) is not None
         limited = find_limit(answer.status, answer.headers, answer.message, self._strikes, now)
         if limited is not None:
             # Requests under way when the limit struck tell of it again: that is one strike, not many.
             if limited.secondary and not blocked:
                 self._strikes += 1
-            self._block(limited.until)
+            self._block(limited.until, now)
         elif answer.status < 400 and not blocked:
             self._strikes = 0
         return limited
 
     def budget(self, now: datetime) -> Budget:
         """The state as the core sees it."""
-        blocked = self._blocked_until if self._blocked_until and now < self._blocked_until else None
+        blocked = self._blocked(now)
         allowance = int(self._pace.available(now))
         quota = self._quota
         if quota is None:
@@ -95,7 +94,12 @@ class Bucket:
             # Answers overtake each other; inside one window the smaller count is the newer one.
             self._quota = min(quota, known, key=lambda each: each.remaining)
         if quota.remaining == 0 and quota.resets_at > now:
-            self._block(quota.resets_at)
+            self._block(quota.resets_at, now)
 
-    def _block(self, until: datetime) -> None:
-        self._blocked_until = max(until, self._blocked_until or until)
+    def _blocked(self, now: datetime) -> datetime | None:
+        """Until when nothing may be sent; no limit lasts so long that it was not written by a clock set back since."""
+        until = self._blocked_until
+        return until if until is not None and now < until <= now + LONGEST_WAIT else None
+
+    def _block(self, until: datetime, now: datetime) -> None:
+        self._blocked_until = max(until, self._blocked(now) or until)

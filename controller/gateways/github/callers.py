@@ -60,6 +60,10 @@ class Callers:
             installation_id, Bucket(f"installation {installation_id}")
         )
 
+    def app_bucket(self, app_id: str) -> Bucket:
+        """What is known of an App's own limits."""
+        return self._app_buckets.setdefault(app_id, Bucket(f"App {app_id}"))
+
     def forget(self, installation_id: int) -> None:
         """Drop an installation's token and cached answers; a limit that holds goes on holding."""
         self._tokens.forget(installation_id)
@@ -70,7 +74,7 @@ class Callers:
         await self._tokens.close()
 
     async def _ask_app(self, app_id: str, call: Call) -> Answer:
-        bucket = self._app_buckets.setdefault(app_id, Bucket(f"App {app_id}"))
+        bucket = self.app_bucket(app_id)
         bucket.check(self._clock.now())  # before the work of signing
         return await self._client.send(call, Identity(self._keys.sign_jwt(app_id, self._clock.now()), bucket))
 

@@ -1,6 +1,7 @@
 """What an App asks with its JWT: its installations, and the deliveries that GitHub keeps for three days."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -34,20 +35,31 @@ async def find_org_installation(ask: Ask, app_id: str, org: str) -> Installation
 
 
 FAILED = {"status": "failure"}
+MAX_DELIVERY_PAGES = 10_000  # three days of a busy App
 
 
-async def list_deliveries(
-    ask: Ask, since: datetime, deadline: timedelta, only: Mapping[str, str] = MappingProxyType({})
-) -> tuple[DeliverySighting, ...]:
-    """The deliveries since then, newest first; later pages are read only while they can hold any."""
+async def pages_of_deliveries(
+    ask: Ask, since: datetime, only: Mapping[str, str] = MappingProxyType({})
+) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
+    """The deliveries since then, newest first, page by page: after a long outage there are thousands of pages."""
     call = Call("list_deliveries", "GET", "/app/hook/deliveries", {"per_page": PER_PAGE, **only})
-    found: dict[int, DeliverySighting] = {}
-    async with within(deadline, call):
-        async for answer in each_page(ask, call):
+    async with aclosing(each_page(ask, call, MAX_DELIVERY_PAGES)) as answers:
+        async for answer in answers:
             page = [read_delivery(item) for item in answer.items()]
-            found.update((each.id, each) for each in page if each.delivered_at >= since)
+            yield tuple(each for each in page if each.delivered_at >= since)
             if any(each.delivered_at < since for each in page):
-                break
+                return
+
+
+async def list_deliveries(ask: Ask, since: datetime, deadline: timedelta) -> tuple[DeliverySighting, ...]:
+    """The deliveries since then, newest first, all or an error."""
+    found: dict[int, DeliverySighting] = {}
+    async with (
+        within(deadline, Call("list_deliveries", "GET", "")),
+        aclosing(pages_of_deliveries(ask, since)) as pages,
+    ):
+        async for page in pages:
+            found.update((each.id, each) for each in page)
     return tuple(sorted(found.values(), key=lambda each: (each.delivered_at, each.id), reverse=True))
 
 

@@ -1,6 +1,6 @@
 """The GitHub gateway as the core sees it (`ports.GitHub`): thin methods over the modules beside this one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -139,10 +139,17 @@ class GitHubGateway:
         """The App's deliveries newer than `since`, newest first, every page."""
         return await deliveries.list_deliveries(self._callers.app(app_id), since, self._listing)
 
-    async def list_failed_deliveries(self, app_id: str, since: datetime) -> tuple[DeliverySighting, ...]:
+    def pages_of_deliveries(
+        self, app_id: str, since: datetime
+    ) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
+        """The same page by page, each with a deadline of its own."""
+        return deliveries.pages_of_deliveries(self._callers.app(app_id), since)
+
+    def pages_of_failed_deliveries(
+        self, app_id: str, since: datetime
+    ) -> AsyncGenerator[tuple[DeliverySighting, ...], None]:
         """Those of them that were not answered with success."""
-        ask = self._callers.app(app_id)
-        return await deliveries.list_deliveries(ask, since, self._listing, deliveries.FAILED)
+        return deliveries.pages_of_deliveries(self._callers.app(app_id), since, deliveries.FAILED)
 
     async def get_delivery(self, app_id: str, delivery_id: int) -> DeliverySighting:
         """One delivery with its payload."""
@@ -167,6 +174,10 @@ class GitHubGateway:
     def budget(self, installation_id: int) -> Budget:
         """What the last answers said; no request is made."""
         return self._callers.bucket(installation_id).budget(self._clock.now())
+
+    def app_budget(self, app_id: str) -> Budget:
+        """The same of an App, whose requests are counted apart: tokens are made of them, and deliveries read."""
+        return self._callers.app_bucket(app_id).budget(self._clock.now())
 
     def forget_installation(self, installation_id: int) -> None:
         """Drop its token, cached answers and group id."""

@@ -11,6 +11,7 @@ from controller.gateways.github.pages import PER_PAGE, read_all
 from controller.gateways.github.paths import repo_path
 
 STARTED = ("in_progress", "completed")
+MOST_RUNS = 1_000  # GitHub's own end of a list of runs that was asked for by a status or a time
 ACTIVE = ("queued", "in_progress")  # a matrix of which one job has begun is in progress, whatever still waits
 
 
@@ -44,7 +45,7 @@ async def list_active_runs(ask: Ask, repo: str, deadline: timedelta) -> tuple[Ru
             "per_page": PER_PAGE,
         }
         call = Call("list_runs", "GET", f"{repo_path(repo)}/actions/runs", query)
-        for item in await read_all(ask, call, "workflow_runs", deadline):
+        for item in await read_all(ask, call, "workflow_runs", deadline, MOST_RUNS):
             run = read_run(item)
             found.setdefault(run.run_id, run)
     return tuple(found.values())

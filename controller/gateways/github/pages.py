@@ -1,7 +1,7 @@
 """Lists: every page or an error. A list that is known to be partial is never handed out as the whole."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -24,8 +24,13 @@ async def within(deadline: timedelta, call: Call) -> AsyncIterator[None]:
         raise GitHubUnavailable(f"{call.operation}: the list was not complete in time") from error
 
 
-async def read_all(ask: Ask, call: Call, key: str, deadline: timedelta) -> tuple[Item, ...]:
-    """All items under `key` over all pages, each id once: pages shift while they are read."""
+async def read_all(
+    ask: Ask, call: Call, key: str, deadline: timedelta, most: int | None = None
+) -> tuple[Item, ...]:
+    """All items under `key` over all pages, each id once: pages shift while they are read.
+
+    `most`: of a list that GitHub itself ends after so many, though it counts more.
+    """
     items: dict[int, Item] = {}
     async with within(deadline, call):
         async for answer in each_page(ask, call):
@@ -33,11 +38,13 @@ async def read_all(ask: Ask, call: Call, key: str, deadline: timedelta) -> tuple
             found = page.items(key)
             items.update((item.integer("id"), item) for item in found)
             if answer.next_url is None and len(found) >= PER_PAGE:
-                _insist_on_the_rest(answer, page.optional_integer("total_count") or 0, len(items))
+                total = page.optional_integer("total_count") or 0
+                if most is None or total <= most:
+                    _insist_on_the_rest(answer, total, len(items))
     return tuple(items.values())
 
 
-async def each_page(ask: Ask, call: Call) -> AsyncIterator[Answer]:
+async def each_page(ask: Ask, call: Call, at_most: int = MAX_PAGES) -> AsyncGenerator[Answer, None]:
     """The pages one by one, along the links that GitHub gives."""
     seen: set[str] = set()
     while True:
@@ -45,7 +52,7 @@ async def each_page(ask: Ask, call: Call) -> AsyncIterator[Answer]:
         yield answer
         if answer.next_url is None:
             return
-        if answer.next_url in seen or len(seen) >= MAX_PAGES:
+        if answer.next_url in seen or len(seen) >= at_most:
             raise answer.broken("pages without end")
         seen.add(answer.next_url)
         call = Call(call.operation, call.method, answer.next_url)

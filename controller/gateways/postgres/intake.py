@@ -168,13 +168,13 @@ class Intake:
                 outcome = await self._waiting(connection, notice, now)
             case "in_progress":
                 served = self._catalogue.serving(notice.labels) is not None
-                if allowed and served:
+                if (allowed and served) or await self._runs_here(connection, notice):
                     await self._insert(connection, delivery, notice, now, confirmed=True)
                 outcome = await self._in_progress(connection, notice, now)
                 if outcome is Outcome.JOB_NOT_FOUND and not served:
                     outcome = Outcome.IGNORED_NO_LABEL
             case _:
-                return await self._completed(connection, notice, now)
+                return await self._completed(connection, delivery, notice, now)
         if known.ended is not None and outcome in (Outcome.JOB_STORED, Outcome.JOB_MARKED_RUNNING):
             await connection.execute(self.COMPLETE, {**known.ended, "job_id": notice.job_id, "now": now})
         return outcome
@@ -235,6 +235,13 @@ class Intake:
         """An approval is asked for: what was taken for demand is none until GitHub says otherwise."""
         cursor = await connection.execute(self.WITHDRAW, {"job_id": notice.job_id, "now": now})
         return Outcome.JOB_ALREADY_EXISTS if cursor.rowcount else Outcome.IGNORED_ACTION
+
+    OUR_RUNNER = "SELECT 1 AS one FROM workers WHERE name = %(runner_name)s AND entity_id = %(entity_id)s"
+
+    async def _runs_here(self, connection: Connection, notice: JobNotice) -> bool:
+        """Whether a runner of ours has the job: GitHub goes by labels and group, whomever it was made for."""
+        values = {"runner_name": notice.runner_name, "entity_id": notice.entity.id}
+        return await (await connection.execute(self.OUR_RUNNER, values)).fetchone() is not None
 
     async def _insert(
         self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime, *, confirmed: bool
@@ -306,15 +313,20 @@ class Intake:
     """
     EXISTS = "SELECT 1 AS one FROM jobs WHERE job_id = %(job_id)s"
 
-    async def _completed(self, connection: Connection, notice: JobNotice, now: datetime) -> Outcome:
-        """GitHub has finished the job, whatever the conclusion; without a row it creates none."""
-        cursor = await connection.execute(
-            self.COMPLETE, {**ending_of(notice), "job_id": notice.job_id, "now": now}
-        )
-        if cursor.rowcount:
+    async def _completed(
+        self, connection: Connection, delivery: Delivery, notice: JobNotice, now: datetime
+    ) -> Outcome:
+        """GitHub has finished the job, whatever the conclusion; without a row it creates one only if it ran here."""
+        values = {**ending_of(notice), "job_id": notice.job_id, "now": now}
+        if (await connection.execute(self.COMPLETE, values)).rowcount:
             return Outcome.JOB_MARKED_COMPLETED
-        known = await (await connection.execute(self.EXISTS, {"job_id": notice.job_id})).fetchone()
-        return Outcome.JOB_ALREADY_EXISTS if known else Outcome.JOB_NOT_FOUND
+        if await (await connection.execute(self.EXISTS, {"job_id": notice.job_id})).fetchone():
+            return Outcome.JOB_ALREADY_EXISTS
+        if not await self._runs_here(connection, notice):
+            return Outcome.JOB_NOT_FOUND
+        await self._insert(connection, delivery, notice, now, confirmed=True)
+        await connection.execute(self.COMPLETE, values)
+        return Outcome.JOB_MARKED_COMPLETED
 
     def _event_values(self, delivery: Delivery, outcome: Outcome, now: datetime) -> dict[str, Any]:
         kind, fields, detail = self._described(delivery)

@@ -31,6 +31,7 @@ from controller.gateways.postgres.rows import BINDING, WORKER_COLUMNS, worker_of
 
 log = structlog.get_logger()
 
+LOOKED_AT = 100  # waiting jobs, when a runner has ended well and nobody knows which of them it had
 REFUSED = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 _Single = PodGone | Finish | Fail | Intend | Adopt  # written one by one
 
@@ -111,7 +112,7 @@ class LockedRows:
             case PodGone(name, at, look):
                 await self._run(self.LOOK_SOON, {"name": name, "at": now + AFTER_POD_ENDED})
                 if look:
-                    await self._run(self.LOOK_NOW, {"name": name, "now": now})
+                    await self._run(self.LOOK_NOW, {"name": name, "now": now, "oldest": LOOKED_AT})
                 return await self._run(self.POD_GONE, {"name": name, "at": at, "now": now})
             case Finish(name):
                 return await self._finish(name, now)
@@ -139,10 +140,12 @@ class LockedRows:
     LOOK_SOON = """
     UPDATE jobs SET poll_at = LEAST(poll_at, %(at)s) WHERE runner_name = %(name)s AND status = 'running'
     """
+    # GitHub gives a runner one of the oldest jobs; each that is looked at may be a request, and thousands may wait.
     LOOK_NOW = """
-    UPDATE jobs j SET poll_at = %(now)s FROM workers w
-    WHERE w.name = %(name)s AND j.status = 'pending' AND j.entity_id = w.entity_id AND j.labels = w.labels
-      AND (w.repo IS NULL OR j.repo = w.repo)
+    UPDATE jobs SET poll_at = %(now)s WHERE status = 'pending' AND poll_at > %(now)s AND job_id IN (
+        SELECT j.job_id FROM workers w JOIN jobs j ON j.entity_id = w.entity_id AND j.labels = w.labels
+        WHERE w.name = %(name)s AND j.status = 'pending' AND (w.repo IS NULL OR j.repo = w.repo)
+        ORDER BY j.created_at, j.job_id LIMIT %(oldest)s)
     """
     FINISH = """
     UPDATE workers SET status = 'completed', completed_at = %(now)s, updated_at = %(now)s
@@ -159,6 +162,7 @@ class LockedRows:
         online_at = CASE WHEN r.online THEN COALESCE(w.online_at, %(now)s) ELSE w.online_at END,
         idle_since = CASE WHEN r.online AND NOT r.busy THEN COALESCE(w.idle_since, %(now)s) END,
         not_busy_since = CASE WHEN NOT r.busy THEN COALESCE(w.not_busy_since, %(now)s) END,
+        busy_since = CASE WHEN r.busy THEN COALESCE(w.busy_since, %(now)s) END,
         read_at = %(now)s, updated_at = %(now)s
     FROM unnest(%(name)s::text[], %(runner_id)s::bigint[], %(version)s::text[], %(online)s::boolean[],
         %(busy)s::boolean[]) AS r (name, runner_id, version, online, busy)

@@ -17,7 +17,7 @@ JOB_COLUMNS = """
 WORKER_COLUMNS = """
     w.name, w.entity_id, w.entity_name, w.entity_type, w.repo, w.app_id, w.installation_id, w.labels, w.pool,
     w.image, w.made_for, w.warm_for, w.node, w.group_id, w.runner_id, w.runner_version, w.status, w.ending_reason,
-    w.ending_since, w.online_at, w.idle_since, w.not_busy_since, w.read_at, w.heartbeat_at, w.create_rv,
+    w.ending_since, w.online_at, w.idle_since, w.not_busy_since, w.busy_since, w.read_at, w.heartbeat_at, w.create_rv,
     w.failure_reason, w.failure_info, w.created_at, w.jit_at, w.pod_at, w.running_at, w.pod_ended_at, w.completed_at,
     b.job_id AS bound_job, b.status AS bound_status, b.completed_at AS bound_ended_at,
     b.started_at AS bound_started_at

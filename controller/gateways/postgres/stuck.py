@@ -37,9 +37,10 @@ class StuckStore:
         online_at = CASE WHEN online_at > %(now)s THEN %(now)s ELSE online_at END,
         idle_since = CASE WHEN idle_since > %(now)s THEN %(now)s ELSE idle_since END,
         not_busy_since = CASE WHEN not_busy_since > %(now)s THEN %(now)s ELSE not_busy_since END,
+        busy_since = CASE WHEN busy_since > %(now)s THEN %(now)s ELSE busy_since END,
         ending_since = CASE WHEN ending_since > %(now)s THEN %(now)s ELSE ending_since END, updated_at = %(now)s
     WHERE status IN ('pending', 'running')
-      AND GREATEST(pod_at, running_at, online_at, idle_since, not_busy_since, ending_since) > %(now)s
+      AND GREATEST(pod_at, running_at, online_at, idle_since, not_busy_since, busy_since, ending_since) > %(now)s
     """
 
     async def pull_back(self, latest: datetime, epoch: int, now: datetime) -> int:

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from controller.domain.changes import Finish, ReadRunner, SeePod, WorkerChange
+from controller.domain.changes import Finish, PodGone, ReadRunner, SeePod, WorkerChange
 from controller.gateways.postgres.database import Connection, Database
-from controller.gateways.postgres.locked_workers import LockedRows
+from controller.gateways.postgres.intake import Intake
+from controller.gateways.postgres.locked_workers import LOOKED_AT, LockedRows
 from controller.gateways.postgres.workers import WorkerStore
 from tests.clocks import EPOCH
 from tests.integration.postgres.queries import rows
 from tests.integration.postgres.test_reservations import an_order, leading
+from tests.payloads import CATALOGUE, a_delivery, job_payload
 
 LATER = EPOCH + timedelta(seconds=60)
 
@@ -68,11 +70,12 @@ async def test_pods_and_readings_are_noted_of_each_worker_its_own(database: Data
     seen = [pod("worker-0"), SeePod("worker-1", EPOCH, 6, None, None)]
     listed = [read("worker-0"), read("worker-1", busy=True)]
     assert await apply(database, epoch, [*seen, *listed]) == [True] * 4
-    noted = "SELECT status, node, create_rv, running_at, idle_since, not_busy_since, read_at FROM workers ORDER BY name"
-    assert [tuple(row.values()) for row in await rows(database, noted)] == [
-        ("running", "board-1", 5, LATER, LATER, LATER, LATER),
-        ("pending", None, 6, None, None, None, LATER),
-        ("pending", None, None, None, None, None, None),
+    noted = "status, node, create_rv, running_at, idle_since, not_busy_since, busy_since, read_at"
+    found = await rows(database, f"SELECT {noted} FROM workers ORDER BY name")
+    assert [tuple(row.values()) for row in found] == [
+        ("running", "board-1", 5, LATER, LATER, LATER, None, LATER),
+        ("pending", None, 6, None, None, None, LATER, LATER),
+        ("pending", None, None, None, None, None, None, None),
     ]
 
 
@@ -93,3 +96,22 @@ async def test_a_row_that_has_moved_on_says_so(database: Database) -> None:
     assert await apply(database, epoch, [Finish("worker-0")]) == [True]
     late: list[WorkerChange] = [read("worker-0"), read("worker-1"), Finish("worker-0"), read("nobody")]
     assert await apply(database, epoch, late) == [False, True, False, False]
+
+
+async def test_when_a_runner_ended_well_and_its_job_is_not_known_the_oldest_that_wait_are_looked_at(
+    database: Database,
+) -> None:
+    epoch, _ = await reserved(database, 1)
+    intake = Intake(database, CATALOGUE)
+    for number in range(LOOKED_AT + 20):
+        at = (EPOCH + timedelta(seconds=number)).isoformat()
+        waiting = a_delivery(job_payload("queued", job={"id": 10_000 - number, "created_at": at}))
+        await intake.take(waiting, known_app=True, allowed=True, now=LATER)
+    assert await apply(database, epoch, [PodGone("worker-0", EPOCH, look=True)]) == [True]
+    (seen,) = await rows(
+        database,
+        "SELECT count(*) AS due, max(created_at) < (SELECT max(created_at) FROM jobs) AS oldest FROM jobs "
+        "WHERE poll_at = %(now)s",
+        now=LATER,
+    )
+    assert seen == {"due": LOOKED_AT, "oldest": True}

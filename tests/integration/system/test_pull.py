@@ -6,12 +6,15 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from controller.reconcile.pull import BATCH
 from tests.integration.system.reading import asked, lose_leadership, step_until
 from tests.integration.system.test_restored import Dump
 from tests.systems import System, a_pool, a_system
 
 ONE_BOARD: dict[str, Any] = {"pools": [a_pool("rv1")], "boards": {"rv1": 1}}
 FETCH = "apps/get-webhook-delivery"
+LIST = "apps/list-webhook-deliveries"
+MINT = "apps/create-installation-access-token"
 SWEEP = "actions/list-workflow-runs.*"
 
 
@@ -117,3 +120,35 @@ async def test_what_a_first_look_took_in_before_it_was_cut_short_hides_nothing_o
         await step_until(system, all_known, 60)
         learnt = await system.rows("SELECT count(*) AS jobs FROM jobs WHERE learnt_from = 'pull'")
         assert learnt == [{"jobs": 5}]
+
+
+async def test_a_long_list_that_breaks_off_was_not_read_for_nothing(
+    database_url: str, tmp_path: Path
+) -> None:
+    async with a_system(database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 0}) as system:
+        await system.turn()
+        await unheard(system, BATCH + 50)
+        system.github.sim.limits.points_per_minute = 10 * BATCH
+        faults = system.github.sim.faults
+        faults.add(operation=SWEEP, status=500, times=None)  # it would find them too
+        broken = faults.add(operation=LIST, status=500, times=None, skip=BATCH // 100)
+        await system.step(60)
+        assert len(await system.rows("SELECT 1 FROM jobs")) == BATCH
+        faults.remove(broken.name)
+        await system.step(60)
+        assert len(await system.rows("SELECT 1 FROM jobs")) == BATCH + 50
+
+
+async def test_pulling_leaves_an_app_the_requests_for_its_tokens(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        await system.turn()
+        system.github.sim.limits.core = 150
+        await unheard(system, 200)
+        await system.step(60)
+        await system.step(60)
+        learnt = await system.rows("SELECT 1 FROM jobs WHERE learnt_from = 'pull'")
+        assert 100 < len(learnt) < 150
+        system.github.sim.revoke_tokens("acme")
+        minted = len(asked(system, MINT))
+        await system.until(lambda: len(asked(system, MINT)) > minted)
+        assert not await system.rows("SELECT 1 FROM events WHERE kind = 'installation.auth_failed'")

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from controller.domain.constants import QUEUED_SWEEP_EVERY, QUEUED_SWEEP_RUNS
 from controller.simulators.github import JobSpec, WebhookRule
 from tests.integration.system.reading import all_completed, asked, lose_leadership, lost_jobs, step_until
 from tests.systems import System, a_pool, a_system
@@ -172,6 +173,19 @@ async def test_a_run_that_was_never_told_of_is_swept_for_every_ten_minutes(
         sweeps = [e for e in system.github.sim.requests if "list-workflow-runs" in e.operation][asked_before:]
         assert len(sweeps) == 4  # twice in each of two sweeps: queued runs and runs in progress
         assert all(each.not_modified for each in sweeps[2:])  # free, while nothing changes
+
+
+async def test_runs_without_a_job_for_us_hide_none_that_has_one(database_url: str, tmp_path: Path) -> None:
+    async with a_system(database_url, tmp_path, **ONE_BOARD) as system:
+        first = system.queue("acme/widgets", "rv1")
+        await system.until(system.finished(first))
+        system.github.sim.faults.webhooks.rules.append(WebhookRule("lose", action="queued"))
+        unheard = system.queue("acme/widgets", "rv1")
+        for _ in range(QUEUED_SWEEP_RUNS + 5):
+            system.queue("acme/widgets", "ubuntu-latest")
+        for _ in range(3):
+            await system.step(QUEUED_SWEEP_EVERY.total_seconds())
+        await system.until(system.finished(unheard))
 
 
 async def test_jobs_of_a_known_run_that_were_never_told_of_are_learnt(

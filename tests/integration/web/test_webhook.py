@@ -8,6 +8,8 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.types import Message
 
 from controller.domain.constants import WEBHOOK_LIMIT
 from controller.errors import ConfigError
@@ -15,7 +17,7 @@ from controller.gateways.postgres.database import Database
 from controller.gateways.postgres.intake import Intake
 from controller.ports import Secret
 from controller.telemetry.metrics import Metrics
-from controller.web.webhook import Receiver
+from controller.web.webhook import LARGE, LARGE_AT_ONCE, Receiver
 from tests.clocks import ManualClock
 from tests.integration.postgres.queries import counts, rows, the_job
 from tests.integration.web.receiving import OLD_SECRET, USER_APP, Sender, receiving, settings, sign
@@ -190,6 +192,33 @@ async def test_a_body_of_unknown_length_is_refused_once_it_is_over_the_limit(
 async def test_a_body_of_exactly_the_limit_is_read(github: Sender) -> None:
     payload = json.dumps(job_payload()).encode()
     assert outcome(await github.send(payload.ljust(WEBHOOK_LIMIT))) == (202, "job_stored")
+
+
+async def test_strangers_cannot_fill_the_memory(database: Database) -> None:
+    receiver = Receiver(Intake(database, CATALOGUE), settings(), ManualClock(), Metrics())
+    halfway, go_on = asyncio.Semaphore(0), asyncio.Event()
+
+    async def send(size: int, *, stop: bool = False) -> int:
+        pieces = [{"type": "http.request", "body": b" " * size, "more_body": each} for each in (True, False)]
+
+        async def receive() -> Message:
+            if stop and len(pieces) == 1:
+                halfway.release()
+                await go_on.wait()
+            return pieces.pop(0)
+
+        head = [(b"x-hub-signature-256", b"sha256=" + b"0" * 64)]
+        request = Request({"type": "http", "method": "POST", "headers": head}, receive)
+        return (await receiver.receive(request)).status_code
+
+    first = [asyncio.create_task(send(2 * LARGE, stop=True)) for _ in range(LARGE_AT_ONCE)]
+    for _ in first:
+        await halfway.acquire()
+    assert await send(2 * LARGE) == 503
+    assert await send(100) == 401
+    go_on.set()
+    assert await asyncio.gather(*first) == [401] * LARGE_AT_ONCE
+    assert await send(2 * LARGE) == 401
 
 
 async def test_a_sender_that_hangs_up_in_the_middle_leaves_nothing(

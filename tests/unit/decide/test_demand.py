@@ -204,10 +204,15 @@ def test_only_what_supply_does_not_cover_gets_workers_and_the_oldest_are_covered
         a_worker(job_id=1, job_status=JobStatus.COMPLETED),
         a_worker(entity=OTHER),
         a_worker(labels=("large", "x")),
+        a_worker(busy_since=ago(300)),
     ],
 )
 def test_who_is_no_supply_for_this_key(worker: Worker) -> None:
     assert len(plan([a_job()], [worker]).steps) == 1
+
+
+def test_a_busy_runner_is_supply_while_its_job_may_still_become_known() -> None:
+    assert only_skip(plan([a_job()], [a_worker(busy_since=ago(299))])).reason is Skip.RUNNER_ON_ITS_WAY
 
 
 def test_a_finished_worker_with_a_hung_pod_is_not_supply() -> None:

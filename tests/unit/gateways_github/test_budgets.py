@@ -129,3 +129,17 @@ def test_jit_calls_are_paced_and_come_back_evenly(bucket: Bucket) -> None:
 def test_a_clock_that_jumps_back_gives_no_calls(bucket: Bucket) -> None:
     bucket.take_jit_call(NOW)
     assert bucket.budget(NOW - HOUR).jit_allowance == JIT_PER_MINUTE - 1
+
+
+def test_what_a_clock_that_was_ahead_has_noted_keeps_nobody_until_that_time_comes(bucket: Bucket) -> None:
+    ahead = NOW + 24 * HOUR
+    for _ in range(JIT_PER_MINUTE):
+        bucket.take_jit_call(ahead)
+    bucket.note(told(9, status=429, retry_after="60"), ahead)
+    with pytest.raises(RateLimited):
+        bucket.check(ahead)
+    bucket.check(NOW)
+    assert bucket.budget(NOW).jit_allowance == 0
+    assert bucket.budget(NOW + timedelta(minutes=1)).jit_allowance == JIT_PER_MINUTE
+    bucket.note(told(9, status=429, retry_after="60"), NOW)
+    assert bucket.budget(NOW).blocked_until == NOW + timedelta(seconds=60)

@@ -121,6 +121,27 @@ async def test_runs_are_read_with_whatever_status_they_have(
     assert [each.url.params.get("status") for each in github.requests[1:]] == ["queued", "in_progress"]
 
 
+@pytest.mark.parametrize("total", [100, 1_001])
+async def test_more_active_runs_than_github_lists_are_no_reason_to_look_at_none(
+    github: ScriptedGitHub, gateway: GitHubGateway, total: int
+) -> None:
+    runs = [{"id": number, "status": "queued"} for number in range(100)]
+    github.answers(
+        answer(200, {"total_count": total, "workflow_runs": runs}),
+        answer(200, {"total_count": 0, "workflow_runs": []}),
+    )
+    assert len(await gateway.list_active_runs(ORG, REPO)) == 100
+
+
+async def test_a_list_of_runs_without_its_rest_is_unknown(
+    github: ScriptedGitHub, gateway: GitHubGateway
+) -> None:
+    runs = [{"id": number, "status": "queued"} for number in range(100)]
+    github.answers(answer(200, {"total_count": 150, "workflow_runs": runs}))
+    with pytest.raises(GitHubUnavailable):
+        await gateway.list_active_runs(ORG, REPO)
+
+
 @pytest.mark.parametrize(
     ("head", "foreign"), [({"id": 5}, False), ({"id": 6}, True), (None, True)], ids=["own", "fork", "deleted"]
 )
