@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 
 from controller.ports import Clock
 from controller.simulators.github.auth import Caller
@@ -111,7 +112,7 @@ class Limits:
         return ApiError(self.primary_status, "API rate limit exceeded for installation.", headers=headers)
 
     def _secondary(self, until: datetime) -> ApiError:
-        wait = max(1, int((until - self._clock.now()).total_seconds()))
+        wait = ceil((until - self._clock.now()).total_seconds())  # never a moment too short
         headers = {"retry-after": str(wait)} if self.secondary_retry_after else {}
         return ApiError(
             self.secondary_status,

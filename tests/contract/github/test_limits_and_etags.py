@@ -60,6 +60,15 @@ async def test_a_secondary_limit_has_requests_left_and_may_say_when_to_come_back
     assert (await acme.get(RUNNERS)).status_code == 200
 
 
+async def test_who_waits_as_long_as_it_was_told_is_let_in(
+    acme: Caller, github: GitHubWorld, clock: ManualClock
+) -> None:
+    github.sim.limits.trip_secondary(github.scope("acme").installation_id, timedelta(seconds=1.5))
+    told = int((await acme.get(RUNNERS)).headers["retry-after"])
+    await clock.advance(timedelta(seconds=told))
+    assert (await acme.get(RUNNERS)).status_code == 200
+
+
 async def test_a_write_costs_five_points_of_900_a_minute(acme: Caller, clock: ManualClock) -> None:
     async def register(number: int) -> int:
         body = {"name": f"runner-{number}", "runner_group_id": 1, "labels": ["x"]}
