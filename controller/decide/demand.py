@@ -184,7 +184,8 @@ def _with_warm(
 
     warm = top_up(situation.floors, spare, left, waiting, catalogue, cap, barred, now)
     room = making_room(workers, spare, waiting.wants, catalogue)
-    kept = kept_by_windows(situation.floors, workers, spare, waiting.wants, room, catalogue, now)
+    ours = [worker for worker in workers if not _works_for_a_stranger(worker, now)]
+    kept = kept_by_windows(situation.floors, ours, spare, waiting.wants, room, catalogue, now)
     return replace(plan, warm=warm, kept=kept, ending=plan.ending | room)
 
 

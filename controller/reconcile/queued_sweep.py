@@ -36,9 +36,13 @@ class Siblings:
         self._rows = rows
         self._clock = clock
 
+    def welcome(self, home: Home) -> bool:
+        """Whether the settings let in the repository's jobs; of others there is nothing to learn."""
+        return self._access.allows(home.entity.name, home.repo)
+
     async def learn(self, home: Home, listed: Sequence[JobSighting], epoch: int) -> int:
         """How many jobs of a run were unheard of; they are demand now, or bound to their runner."""
-        if not listed or not self._access.allows(home.entity.name, home.repo):
+        if not listed or not self.welcome(home):
             return 0
         known = await self._rows.known([seen.job_id for seen in listed])
         now = self._clock.now()
@@ -73,7 +77,7 @@ class QueuedSweep:
 
     async def _sweep(self, epoch: int, now: datetime) -> bool:
         homes = await self._rows.homes(now - QUEUED_SWEEP_REPOS)
-        found = await all_of(self._ask(home, epoch) for home in homes)
+        found = await all_of(self._ask(home, epoch) for home in homes if self._siblings.welcome(home))
         self._looked = {run: at for run, at in self._looked.items() if now - at < QUEUED_SWEEP_REPOS}
         return any(found)
 

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from controller.domain.constants import QUEUED_SWEEP_EVERY
 from controller.simulators.github import WebhookRule
 from tests.systems import a_pool, a_system
 
 HOUR = 3600.0
+SWEEP = "actions/list-workflow-runs-for-repo"
 
 
 @pytest.mark.parametrize(
@@ -57,3 +59,18 @@ async def test_short_jobs_of_a_denied_repository_close_no_board_for_others(
         await system.step()
         assert set(await system.statuses("workers")) == {"completed"}
         assert not await system.rows("SELECT 1 FROM holds")
+
+
+async def test_runs_of_a_denied_repository_are_not_swept_for_jobs(database_url: str, tmp_path: Path) -> None:
+    """That a runner of ours once had one of its jobs does not let the others in."""
+    access = {"deny": ["acme/denied"]}
+    async with a_system(
+        database_url, tmp_path, pools=[a_pool("rv1")], boards={"rv1": 2}, access=access
+    ) as system:
+        system.github.sim.add_repository("acme/denied")
+        (theirs,) = system.queue("acme/denied", "rv1", seconds=10)
+        await system.until(system.finished([*system.queue("acme/widgets", "rv1", jobs=2), theirs]))
+        await system.step(QUEUED_SWEEP_EVERY.total_seconds())
+        swept = {each.path for each in system.github.sim.requests if each.operation == SWEEP}
+        assert [path for path in swept if "/acme/widgets/" in path]
+        assert not [path for path in swept if "/acme/denied/" in path]

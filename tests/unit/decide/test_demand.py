@@ -526,6 +526,14 @@ def test_a_warm_window_fills_up_at_once_what_a_drained_board_takes_from_it() -> 
     assert plan([], [spare], floors=(window,)).warm == ()
 
 
+def test_a_runner_that_works_for_a_stranger_takes_no_idle_ones_place_in_a_warm_window() -> None:
+    window = Floor(1, "mornings", a_job().scope, ("x",), 2, NOW + timedelta(hours=1))
+    idle = a_worker("idle", created_at=ago(1200), online_at=ago(1100), idle_since=ago(1100))
+    busy = a_worker("busy", created_at=ago(900), online_at=ago(800), busy_since=ago(300))
+    new = a_worker("new", created_at=ago(60))
+    assert plan([], [idle, busy, new], floors=(window,)).kept == {"idle", "new"}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
