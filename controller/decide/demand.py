@@ -28,7 +28,7 @@ from controller.decide.warm import (
 )
 from controller.domain.budgets import Scarce
 from controller.domain.constants import NOT_PICKED_UP_AFTER, STRANGERS_AFTER
-from controller.domain.holds import Hold, Holds, HoldScope
+from controller.domain.holds import Hold, Holds, HoldScope, longest
 from controller.domain.jobs import DemandKey, Entity, EntityType, Job, Mark
 from controller.domain.pools import Catalogue, Pool
 from controller.domain.reasons import Skip
@@ -239,9 +239,10 @@ def _barred(job: Job, situation: Situation) -> Skipped | None:
 
 
 def _held(entity: Entity, pool: Pool, situation: Situation) -> Hold | None:
-    return situation.holds.on(HoldScope.POOL, pool.name, situation.now) or situation.holds.on(
-        HoldScope.ENTITY, entity.name.lower(), situation.now
-    )
+    """Of both what holds longest: when the other ends, the job goes on waiting."""
+    targets = ((HoldScope.POOL, pool.name), (HoldScope.ENTITY, entity.name.lower()))
+    found = (situation.holds.on(scope, target, situation.now) for scope, target in targets)
+    return longest(hold for hold in found if hold is not None)
 
 
 def _last(job: Job) -> dict[str, Any]:

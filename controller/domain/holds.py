@@ -50,6 +50,11 @@ class Hold:
         }
 
 
+def longest(holds: Iterable[Hold]) -> Hold | None:
+    """The one that lasts longest, if any."""
+    return max(holds, key=lambda hold: (hold.until is None, hold.until), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Holds:
     """All holds, by what they are on."""
@@ -66,9 +71,7 @@ class Holds:
 
     def on(self, scope: HoldScope, target: str, now: datetime) -> Hold | None:
         """The hold in force that lasts longest, if any."""
-        return max(
-            self._forced(scope, target, now), key=lambda hold: (hold.until is None, hold.until), default=None
-        )
+        return longest(self._forced(scope, target, now))
 
     def empties(self, scope: HoldScope, target: str, now: datetime) -> bool:
         """Whether a hold in force also ends who idles there; not a breaker's: who came online is no suspect."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -159,6 +159,22 @@ def test_a_hold_counts_until_its_time(until: int | None, held: bool) -> None:
 def test_an_entity_is_held_whatever_the_case_of_its_login() -> None:
     job = a_job(entity=Entity(5, "AcMe", EntityType.ORGANIZATION))
     assert only_skip(plan([job], holds=a_hold(HoldScope.ENTITY, "acme"))).reason is Skip.HELD
+
+
+@pytest.mark.parametrize(
+    ("pool_for", "owner_for", "told"),
+    [(1, 2, "entity"), (2, 1, "pool"), (1, None, "entity"), (None, 1, "pool"), (None, None, "pool")],
+)
+def test_a_job_that_is_held_twice_is_told_what_lasts_longer(
+    pool_for: int | None, owner_for: int | None, told: str
+) -> None:
+    def until(hours: int | None) -> datetime | None:
+        return NOW + timedelta(hours=hours) if hours is not None else None
+
+    on_pool = a_hold(HoldScope.POOL, "x", until=until(pool_for))
+    on_owner = a_hold(HoldScope.ENTITY, "acme", until=until(owner_for))
+    both = Holds({**on_pool.by_target, **on_owner.by_target})
+    assert only_skip(plan([a_job()], holds=both)).detail["scope"] == told
 
 
 @pytest.mark.parametrize(("after", "waits"), [(1, True), (0, False), (-1, False)])
