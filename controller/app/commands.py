@@ -27,12 +27,12 @@ from controller.reconcile.demand_match import DemandMatch
 from controller.reconcile.forks import ForkGate
 from controller.reconcile.gauges import Gauges
 from controller.reconcile.outside import Outside
-from controller.reconcile.plan_text import describe_plan
 from controller.reconcile.provision import Provisioner
 from controller.settings import Settings
 from controller.telemetry.metrics import Metrics
 from controller.web.explain_text import describe_explanation
 from controller.web.pages import NEVER_SEEN
+from controller.web.plan_text import describe_plan
 from controller.web.search import JobId, SomeId, read_search
 from controller.web.shown import show_explained
 

@@ -6,11 +6,13 @@ from datetime import datetime
 from controller.decide.demand import Plan
 from controller.domain.durations import show_duration
 from controller.domain.reasons import EXPLANATIONS
+from controller.web.explain_text import UNPRINTABLE
+from controller.web.wording import in_figures
 
 
 def describe_plan(plan: Plan, now: datetime) -> str:
     """Every step, and every skipped job with its reason and what to do."""
-    return "\n".join(_lines(plan, now))
+    return "\n".join(UNPRINTABLE.sub(" ", line) for line in _lines(plan, now))
 
 
 def _lines(plan: Plan, now: datetime) -> Iterator[str]:
@@ -32,5 +34,7 @@ def _lines(plan: Plan, now: datetime) -> Iterator[str]:
         job, why = skip.job, EXPLANATIONS[skip.reason]
         yield f"skip   job {job.job_id}  {job.repo}  [{', '.join(job.labels)}]  {skip.reason.value}"
         yield f"       {why.sentence} {why.next_step}"
-        if skip.detail.get("note"):
-            yield f"       {skip.detail['note']}"
+        until = skip.detail.get("until")
+        told = (in_figures(skip.reason.value, skip.detail), f"Until {until}." if until else "")
+        if any(told):
+            yield f"       {' '.join(each for each in told if each)}"
