@@ -80,7 +80,7 @@ class PullDeliveries:
             self._beside.start(WORK, self.pull)
 
     async def pull(self) -> bool:
-        """Take in what is missing, oldest first. Taking in rings the doorbell, so nobody is woken here."""
+        """Take in what is missing. Taking in rings the doorbell, so nobody is woken here."""
         now = self._asked_at = self._clock.now()
         for app in self._file.github.apps.values():
             try:
