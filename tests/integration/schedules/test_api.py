@@ -58,6 +58,16 @@ def app(database: Database, clock: ManualClock, file: File) -> Starlette:
     return an_app(database, clock, file)
 
 
+@pytest.fixture
+async def epoch(database: Database, clock: ManualClock) -> AsyncIterator[int]:
+    """Under which a leader writes."""
+    leadership = Leadership(database, "test")
+    assert await leadership.acquire(clock.now())
+    assert leadership.epoch is not None
+    yield leadership.epoch
+    await leadership.drop()
+
+
 def asking(app: Starlette, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
     """Somebody who asks."""
     return httpx.AsyncClient(
@@ -519,15 +529,12 @@ async def test_disabling_or_deleting_a_schedule_takes_back_what_waits_or_is_abou
 
 @pytest.mark.parametrize("how", ["disable", "change", "delete"])
 async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_stopped(
-    admin: httpx.AsyncClient, database: Database, clock: ManualClock, how: str
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, epoch: int, how: str
 ) -> None:
     """Its account is being asked for meanwhile: whoever holds it may not open it behind the stop."""
     await made(admin, action="warm", **{"with": WARMTH})
     await admin.post("/api/schedules/nights/run")
-    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
-    assert await leadership.acquire(clock.now())
-    epoch = leadership.epoch
-    assert epoch is not None
+    store = OccurrenceStore(database, "test")
     held = await store.claim(epoch, clock.now())
     assert held is not None
     await stopped(admin, how)
@@ -537,20 +544,16 @@ async def test_a_window_that_is_about_to_open_stays_shut_when_its_schedule_is_st
     assert await rows(database, "SELECT status, warm_until FROM occurrences") == [
         {"status": "skipped", "warm_until": None}
     ]
-    await leadership.drop()
 
 
 @pytest.mark.parametrize("writer", ["the holder", "the look after expired leases"])
 async def test_a_schedule_may_be_stopped_at_the_moment_at_which_its_failure_is_written(
-    admin: httpx.AsyncClient, database: Database, clock: ManualClock, writer: str
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, epoch: int, writer: str
 ) -> None:
     """Both write the schedule and its occurrence; in two orders they would wait for each other."""
     await made(admin, action="dispatch", **{"with": BUILD})
     await admin.post("/api/schedules/nights/run")
-    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
-    assert await leadership.acquire(clock.now())
-    epoch = leadership.epoch
-    assert epoch is not None
+    store = OccurrenceStore(database, "test")
     held = await store.claim(epoch, clock.now())
     assert held is not None
     await rows(database, "UPDATE occurrences SET attempts = 4")
@@ -575,11 +578,10 @@ async def test_a_schedule_may_be_stopped_at_the_moment_at_which_its_failure_is_w
     assert await rows(database, "SELECT status FROM occurrences") == [{"status": "failed"}]
     (schedule,) = await rows(database, "SELECT enabled, last_error FROM schedules")
     assert (schedule["enabled"], schedule["last_error"] is not None) == (False, True)
-    await leadership.drop()
 
 
 async def test_what_has_the_higher_priority_has_its_turn_first(
-    admin: httpx.AsyncClient, database: Database, clock: ManualClock
+    admin: httpx.AsyncClient, database: Database, clock: ManualClock, epoch: int
 ) -> None:
     shown = await made(admin, action="dispatch", priority=3, **{"with": BUILD})
     assert shown["priority"] == 3
@@ -588,16 +590,13 @@ async def test_what_has_the_higher_priority_has_its_turn_first(
     for name in ("nights", "mornings", "evenings"):
         assert (await admin.post(f"/api/schedules/{name}/run")).status_code == 201
         await clock.advance(timedelta(seconds=1))
-    leadership, store = Leadership(database, "test"), OccurrenceStore(database, "test")
-    assert await leadership.acquire(clock.now())
-    assert leadership.epoch is not None
-    taken = [await store.claim(leadership.epoch, clock.now()) for _ in range(3)]
+    store = OccurrenceStore(database, "test")
+    taken = [await store.claim(epoch, clock.now()) for _ in range(3)]
     assert [each.schedule for each in taken if each] == [
         "evenings",
         "mornings",
         "nights",
     ]  # 10 unless it is said
-    await leadership.drop()
     refused = await admin.patch("/api/schedules/nights", json={"priority": 11})
     assert (refused.status_code, "priority" in refused.json()["message"]) == (400, True)
     page = (await admin.get("/schedules", headers={"Accept": "text/html"})).text
